@@ -13,12 +13,7 @@ Backend = Literal["docker", "bwrap"]
 
 @contextmanager
 def agent_place(
-    *,
-    unsafe: bool,
-    backend: Backend | None,
-    image: str | None,
-    memory_mib: int,
-    file: str | None,
+    *, unsafe: bool, backend: Backend | None, image: str | None, memory_mib: int, file: str | None
 ) -> Iterator[dict[str, Any]]:
     """Yield the arguments of AgentEnv that say where; close the sandbox.
 

@@ -6,23 +6,19 @@ import json
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from .sandbox.redaction import remember
 
-EnvName = Annotated[
-    str, typer.Argument(help="Environment id, such as assay/GSM8K-v1, or module:id.")
-]
+EnvName = Annotated[str, Argument(help="Environment id, such as assay/GSM8K-v1, or module:id.")]
 DataOption = Annotated[
-    str | None, typer.Option("--data", help="The data: a file, a folder or a hub name.")
+    str | None, Option("--data", help="The data: a file, a folder or a hub name.")
 ]
 SetOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="An argument of the environment, such as split=train."),
+    list[str] | None, Option("--set", help="An argument of the environment, such as split=train.")
 ]
 ByOption = Annotated[
-    str | None,
-    typer.Option("--by", help="Metadata to group by. Default: level or difficulty."),
+    str | None, Option("--by", help="Metadata to group by. Default: level or difficulty.")
 ]
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 from rich.table import Table
+from typer import Argument, Option
 
 from .arguments import settings
 from .console import AsJson, cell, out, print_json, progress, say
@@ -20,48 +21,47 @@ from .envs import (
     refuse_unwritable,
     write_json,
 )
+from .envs.audit.subject import samples_for
 from .envs.datasets.reading import read_jsonl
 from .naming import NAME_HELP, make_to_judge, resolve_with_data
 from .verifiers.visible import one_line
 
 
 def audit_command(
-    subject: Annotated[str, typer.Argument(help=NAME_HELP)],
+    subject: Annotated[str, Argument(help=NAME_HELP)],
     data: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="An environment's data; for a verifier, JSONL rows "
             '{"reference": ..., "reply": <one that wins, if known>}.'
         ),
     ] = None,
     other: Annotated[
-        str | None, typer.Option(help="Data of the other split, to compare prompts.")
+        str | None, Option(help="Data of the other split, to compare prompts.")
     ] = None,
     setting: Annotated[
         list[str] | None,
-        typer.Option("--set", help="An argument of the environment or verifier, as name=value."),
+        Option("--set", help="An argument of the environment or verifier, as name=value."),
     ] = None,
-    tasks: Annotated[int, typer.Option(min=1, help="Tasks to sample.")] = 12,
-    seed: Annotated[int, typer.Option(help="Seed of tasks and replies.")] = 0,
-    check: Annotated[list[str] | None, typer.Option(help="Run only this check.")] = None,
-    skip: Annotated[list[str] | None, typer.Option(help="Skip this check.")] = None,
-    floor: Annotated[float, typer.Option(help="Maximum reward of a wrong reply.")] = 0.0,
+    tasks: Annotated[int, Option(min=1, help="Tasks to sample.")] = 12,
+    seed: Annotated[int, Option(help="Seed of tasks and replies.")] = 0,
+    check: Annotated[list[str] | None, Option(help="Run only this check.")] = None,
+    skip: Annotated[list[str] | None, Option(help="Skip this check.")] = None,
+    floor: Annotated[float, Option(help="Maximum reward of a wrong reply.")] = 0.0,
     tolerance: Annotated[
-        float, typer.Option(min=0, help="Relative error within which a number is correct.")
+        float, Option(min=0, help="Relative error within which a number is correct.")
     ] = 0.0,
-    seconds: Annotated[
-        float, typer.Option(min=0.001, help="Maximum CPU seconds for one reply.")
-    ] = 10.0,
+    seconds: Annotated[float, Option(min=0.001, help="Maximum CPU seconds for one reply.")] = 10.0,
     prompts: Annotated[
-        int, typer.Option(min=1, help="Prompts of a generator to compare between splits.")
+        int, Option(min=1, help="Prompts of a generator to compare between splits.")
     ] = 1000,
-    longest: Annotated[int, typer.Option(help="Characters of the longest reply.")] = 1 << 20,
+    longest: Annotated[int, Option(help="Characters of the longest reply.")] = 1 << 20,
     budget: Annotated[
-        float | None, typer.Option(min=0, help="Seconds after which no further check starts.")
+        float | None, Option(min=0, help="Seconds after which no further check starts.")
     ] = None,
     out_path: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Write the report, with uncut inputs, to this JSON file."),
+        Option("--out", "-o", help="Write the report, with uncut inputs, to this JSON file."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -80,6 +80,11 @@ def audit_command(
     if other is not None:
         other_env, _ = make_to_judge(found.name, {**options, "data": other}, answers=True)
     samples = () if is_env or data is None else _samples(data)
+    if not is_env and not samples and not samples_for(found.judge):
+        raise ValueError(
+            f"{found.name} needs references to be audited with: give --data FILE of JSONL rows "
+            '{"reference": ..., "reply": ...}'
+        )
     try:
         with progress() as bar:
             line = bar.add_task("audit", total=None)

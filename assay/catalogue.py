@@ -5,7 +5,6 @@ The page of the docs is made by the same command, so it says what the code says.
 
 from __future__ import annotations
 
-import inspect
 import json
 import statistics
 import time
@@ -13,12 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
-import typer
 from rich.table import Table
+from typer import Argument, Option
 
 from . import verifiers as room
 from .console import add_row, out, say
-from .docstring import cell, code_cell, meanings, plain, prose, table, without_roles
+from .docstring import cell, code_cell, default, meanings, plain, prose, table, without_roles
 from .verifiers import Verifier
 from .verifiers.catalogue import Example, examples
 from .verifiers.nearest import did_you_mean
@@ -74,13 +73,8 @@ class Entry:
     @property
     def options(self) -> list[tuple[str, str, str]]:
         """Name, default and meaning of each option."""
-        known = inspect.signature(self.kind).parameters
-        found = []
-        for name, meaning in meanings(self.kind).items():
-            default = known[name].default if name in known else inspect.Parameter.empty
-            shown = "" if default is inspect.Parameter.empty else repr(default)
-            found.append((name, shown, meaning))
-        return found
+        described = meanings(self.kind).items()
+        return [(name, default(self.kind, name), meaning) for name, meaning in described]
 
 
 def entries() -> list[Entry]:
@@ -96,8 +90,8 @@ def entries() -> list[Entry]:
 
 
 def verifiers_command(
-    name: Annotated[str | None, typer.Argument(help="Show only this one, in full.")] = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/catalogue.md.")] = False,
+    name: Annotated[str | None, Argument(help="Show only this one, in full.")] = None,
+    markdown: Annotated[bool, Option("--markdown", help="Print docs/catalogue.md.")] = False,
 ) -> None:
     """List the verifiers, or show one: rules, options, replies that pass and replies that fail."""
     found = entries()
@@ -153,8 +147,8 @@ def _section(entry: Entry) -> Iterator[str]:
         yield from ("", "| reply | score | against, or why |", "|---|---|---|")
     for example in entry.examples:
         options = repr(example.verifier).removeprefix(example.name)
-        default = repr(_by_default(entry.kind)).removeprefix(example.name)
-        with_ = "" if options == default else f" with {code_cell(_given(options, default))}"
+        usual = repr(_by_default(entry.kind)).removeprefix(example.name)
+        with_ = "" if options == usual else f" with {code_cell(_given(options, usual))}"
         reference = "" if example.reference is None else code_cell(_json(example.reference))
         yield f"| {code_cell(example.wins[0])} | 1 | {f'{reference}{with_}'.strip()} |"
         for loser in example.loses:

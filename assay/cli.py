@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
+from typer import Argument, Option
 from typer.core import TyperCommand, TyperOption
 
 from . import __version__
@@ -34,6 +35,7 @@ from .envs import (
 )
 from .eval_cli import eval_command
 from .evaluation import summary_of
+from .evaluation.player import PolicyError
 from .evaluation.show import tables
 from .family_cli import family_app
 from .gallery import list_command
@@ -83,24 +85,22 @@ def _add(name: str, command: Callable[..., None], example: str, **context: Any) 
 # typer exports only a child of the usage errors that it raises.
 _USAGE: type[Any] = typer.BadParameter.__mro__[1]
 # User errors are shown as a sentence, with exit code 2. Anything else is a bug, with a traceback.
-_USER_ERRORS = (ValueError, UnknownEnvironment, SandboxError, ImportError, OSError)
+_USER_ERRORS = (
+    ValueError, UnknownEnvironment, PolicyError, SandboxError, ImportError, OSError,
+)  # fmt: skip
 
 
 def score_command(
     env: EnvName,
     file: Annotated[
         Path,
-        typer.Argument(
-            help='JSONL rows {"task": <task id or row number from 0>, "completion": <text>}.'
-        ),
+        Argument(help='JSONL rows {"task": <task id or row number from 0>, "completion": <text>}.'),
     ],
     data: DataOption = None,
     out_path: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write verdicts to this JSONL file.")
+        Path | None, Option("--out", "-o", help="Write verdicts to this JSONL file.")
     ] = None,
-    resume: Annotated[
-        bool, typer.Option(help="Keep the scored rows of --out; score the rest.")
-    ] = False,
+    resume: Annotated[bool, Option(help="Keep the scored rows of --out; score the rest.")] = False,
     setting: SetOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -110,6 +110,8 @@ def score_command(
     Exit code 1: an infrastructure failure left rows without a score; --resume scores only those.
     """
     kwargs = environment_options(setting, data)
+    if Path(env).is_file() and not file.exists():
+        raise ValueError(f"the environment comes first: assay score {file} {env}")
     if resume and out_path is None:
         raise ValueError("--resume needs --out: the file that holds the earlier verdicts")
     if out_path:
@@ -169,10 +171,10 @@ def _version(asked: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+        bool, Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Log details; show the traceback of an error.")
+        bool, Option("--verbose", "-v", help="Log details; show the traceback of an error.")
     ] = False,
 ) -> None:
     if verbose:
@@ -183,11 +185,7 @@ def _root(
 
 _add("list", list_command, "assay list assay/Countdown-v1")
 _add("verifiers", verifiers_command, "assay verifiers Math")
-_add(
-    "score",
-    score_command,
-    "assay score assay/GSM8K-v1 replies.jsonl --data test.jsonl",
-)
+_add("score", score_command, "assay score assay/GSM8K-v1 replies.jsonl --data test.jsonl")
 _add("audit", audit_command, "assay audit assay/Countdown-v1 --budget 60")
 _add("diff", diff_command, """assay diff Math 'Math:{"percent": "unit"}' replies.jsonl""")
 _add("eval", eval_command, "assay eval assay/Arithmetic-v1 -p DIR -n 8 --limit 100 -o runs/e")
@@ -211,23 +209,12 @@ app.add_typer(harbor_app, name="harbor")
 app.add_typer(family_app, name="family")
 
 
-def _with_old_options(words: list[str]) -> list[str]:
-    """Rewrite ``--json FILE``, the former spelling of ``--out FILE`` in audit and diff."""
-    if words[:1] not in (["audit"], ["diff"]):
-        return words
-    for place, (word, value) in enumerate(pairwise(words)):
-        if word == "--json" and value.endswith(".json"):
-            say("warning: --json FILE is now --out FILE; --json prints", to=err)
-            return [*words[:place], "--out", *words[place + 1 :]]
-    return words
-
-
 def main() -> None:
     """Run the command line; exit code 2 for user errors, 130 for Ctrl-C."""
     # Show the sentence without the line of code that warned.
     warnings.showwarning = lambda message, *_: say(f"warning: {one_line(str(message))}", to=err)
     try:
-        code = app(_with_old_options(sys.argv[1:]), standalone_mode=False)
+        code = app(sys.argv[1:], standalone_mode=False)
         if code == 130:  # typer's own answer to Ctrl-C is silent
             say("Interrupted.", to=err)
     except _USAGE as error:

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
-import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from typer import Option
 
 from .sandbox.redaction import hide
 from .verifiers.visible import visible, visible_json
@@ -19,7 +19,7 @@ from .verifiers.visible import visible, visible_json
 out = Console()
 err = Console(stderr=True)
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+AsJson = Annotated[bool, Option("--json", help="Print the result as JSON.")]
 """The option ``--json``: print the result as JSON to stdout, in place of tables."""
 
 

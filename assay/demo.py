@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from typer import Option
 
 from .console import add_row, err, out, say
 from .envs import make, wilson_interval
@@ -41,11 +41,11 @@ _TESTS = {"tests": "assert add(2, 3) == 5\nassert add(-1, 1) == 0", "entry_point
 
 
 def demo(
-    out_dir: Annotated[Path, typer.Option("--out", "-o", help="Directory of the runs.")] = Path(
+    out_dir: Annotated[Path, Option("--out", "-o", help="Directory of the runs.")] = Path(
         "runs/demo"
     ),
-    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
-    steps: Annotated[int, typer.Option(min=0, help="GRPO steps.")] = 400,
+    seed: Annotated[int, Option(help="Random seed.")] = 0,
+    steps: Annotated[int, Option(min=0, help="GRPO steps.")] = 400,
 ) -> None:
     """Run the main use case on this machine in about two minutes.
 

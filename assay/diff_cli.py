@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.table import Table
+from typer import Argument, Option
 
 from .console import AsJson, add_row, err, out, print_json, progress, say
 from .envs import (
@@ -28,25 +29,23 @@ from .verifiers.visible import one_line
 
 
 def diff_command(
-    first: Annotated[
-        str, typer.Argument(metavar="A", help=f"{NAME_HELP} Or the directory of a run.")
-    ],
-    second: Annotated[str, typer.Argument(metavar="B", help="The second one.")],
+    first: Annotated[str, Argument(metavar="A", help=f"{NAME_HELP} Or the directory of a run.")],
+    second: Annotated[str, Argument(metavar="B", help="The second one.")],
     file: Annotated[
         Path | None,
-        typer.Argument(
+        Argument(
             help='JSONL rows as `score` reads them, {"task": ..., "completion": ...}; between '
             'two verifiers also {"reference": ..., "completion": ...}. None for two runs.'
         ),
     ] = None,
     env: Annotated[
-        str | None, typer.Option(help="The environment of the tasks, if A is a verifier.")
+        str | None, Option(help="The environment of the tasks, if A is a verifier.")
     ] = None,
-    data: Annotated[str | None, typer.Option(help="The environment's data.")] = None,
-    show: Annotated[int, typer.Option(min=0, help="Disagreements to show.")] = 10,
+    data: Annotated[str | None, Option(help="The environment's data.")] = None,
+    show: Annotated[int, Option(min=0, help="Disagreements to show.")] = 10,
     out_path: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Write all disagreements, uncut, to this JSON file."),
+        Option("--out", "-o", help="Write all disagreements, uncut, to this JSON file."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

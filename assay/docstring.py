@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 _ROLE = re.compile(r":\w+:`~?([^`]*)`")
 _INLINE = re.compile("(?<!`)``(?!`)")  # longer runs are code with backticks in it
@@ -32,6 +33,14 @@ def meanings(thing: object, heading: str = "Args") -> dict[str, str]:
     pieces = _HEADING.split(inspect.getdoc(thing) or "")
     section = dict(zip(pieces[1::2], pieces[2::2], strict=True)).get(heading, "")
     return {name: " ".join(meaning.split()) for name, meaning in _ARGUMENT.findall(section)}
+
+
+def default(kind: type, name: str, given: Mapping[str, Any] | None = None) -> str:
+    """Return an option's default as text, empty if it has none; ``given`` holds other defaults."""
+    option = inspect.signature(kind).parameters.get(name)
+    if option is None or option.default is option.empty:
+        return ""
+    return repr((given or {}).get(name, option.default))
 
 
 def table(options: Sequence[tuple[str, str, str]]) -> list[str]:

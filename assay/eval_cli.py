@@ -5,19 +5,21 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 
 from .agent_place import Backend, agent_place
 from .arguments import ByOption, DataOption, EnvName, SetOption, environment_options, settings
 from .console import AsJson, err, out, print_json, progress, say
 from .envs import EpisodeGroup, Task, TextEnv, write_json
 from .evaluation import (
-    FilePlayer,
+    EvalPolicy,
+    FilePolicy,
     Plan,
-    Player,
     RunWriter,
     Sampling,
     Tally,
@@ -26,15 +28,15 @@ from .evaluation import (
     data_record,
     environment_record,
     evaluate,
+    find_policy,
     many_answers,
-    named_player,
     read_costs,
     read_groups,
     verifier_record,
     versions,
 )
+from .evaluation.eval_policy import GroupEvalPolicy
 from .evaluation.named_policy import FORMS, directory_record, refuse_others
-from .evaluation.player import GroupPlayer
 from .evaluation.run_files import SUMMARY
 from .evaluation.show import tables
 from .naming import found_here, make_to_judge
@@ -42,124 +44,78 @@ from .naming import found_here, make_to_judge
 _AT_ONCE = 256
 """Replies of a batch, about: what a kill can cost."""
 
-_SAMPLING, _AGENT = "Sampling", "Agent programs"  # panels of the help
+_sampling = partial(Option, rich_help_panel="Sampling")
+_agent = partial(Option, rich_help_panel="Agent programs")
 
 
 def eval_command(
     env: EnvName,
-    policy: Annotated[str, typer.Option("--policy", "-p", help=f"The policy: {FORMS}.")],
+    policy: Annotated[str, Option("--policy", "-p", help=f"The policy: {FORMS}.")],
     n: Annotated[
         int | None,
-        typer.Option(
-            "-n", "--n", help="Replies to each task. Default: 1, or as many as a file has."
-        ),
+        Option("-n", "--n", help="Replies to each task. Default: 1, or as many as a file has."),
     ] = None,
-    out_path: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The run's directory.")
-    ] = None,
-    resume: Annotated[bool, typer.Option(help="Resume an interrupted run.")] = False,
+    out_path: Annotated[Path | None, Option("--out", "-o", help="The run's directory.")] = None,
+    resume: Annotated[bool, Option(help="Resume an interrupted run.")] = False,
     data: DataOption = None,
     setting: SetOption = None,
     limit: Annotated[
         int | None,
-        typer.Option(
-            help="Take the first N tasks. Default: all, or 200 of an unlimited generator."
-        ),
+        Option(help="Take the first N tasks. Default: all, or 200 of an unlimited generator."),
     ] = None,
-    shuffle: Annotated[bool, typer.Option(help="Draw --limit tasks at random.")] = False,
+    shuffle: Annotated[bool, Option(help="Draw --limit tasks at random.")] = False,
     task: Annotated[
-        list[str] | None, typer.Option(help="Only this task, by id or number from 0.")
+        list[str] | None, Option(help="Only this task, by id or number from 0.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of replies, tasks and intervals.")] = 0,
+    seed: Annotated[int, Option(help="Seed of replies, tasks and intervals.")] = 0,
     batch: Annotated[
-        int | None,
-        typer.Option(min=1, help="Tasks per batch. Default: about 256 replies."),
+        int | None, Option(min=1, help="Tasks per batch. Default: about 256 replies.")
     ] = None,
-    model: Annotated[
-        str | None, typer.Option(help="The server's name for the model.", rich_help_panel=_SAMPLING)
-    ] = None,
-    max_tokens: Annotated[
-        int | None,
-        typer.Option(min=1, help="Maximum tokens of a reply.", rich_help_panel=_SAMPLING),
-    ] = None,
-    temperature: Annotated[
-        float | None, typer.Option(min=0, help="Sampling temperature.", rich_help_panel=_SAMPLING)
-    ] = None,
-    top_p: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, help="Nucleus sampling.", rich_help_panel=_SAMPLING),
-    ] = None,
-    concurrency: Annotated[
-        int, typer.Option(min=1, help="Concurrent requests to a server.", rich_help_panel=_SAMPLING)
-    ] = 32,
-    retries: Annotated[
-        int, typer.Option(min=0, help="Retries of a failed request.", rich_help_panel=_SAMPLING)
-    ] = 4,
+    model: Annotated[str | None, _sampling(help="The server's name for the model.")] = None,
+    max_tokens: Annotated[int | None, _sampling(min=1, help="Maximum tokens of a reply.")] = None,
+    temperature: Annotated[float | None, _sampling(min=0, help="Sampling temperature.")] = None,
+    top_p: Annotated[float | None, _sampling(min=0, max=1, help="Nucleus sampling.")] = None,
+    concurrency: Annotated[int, _sampling(min=1, help="Concurrent requests to a server.")] = 32,
+    retries: Annotated[int, _sampling(min=0, help="Retries of a failed request.")] = 4,
     timeout: Annotated[
-        float,
-        typer.Option(min=0.001, help="Timeout of a request in seconds.", rich_help_panel=_SAMPLING),
+        float, _sampling(min=0.001, help="Timeout of a request in seconds.")
     ] = 600.0,
     api_key_env: Annotated[
-        str | None,
-        typer.Option(help="Environment variable with the API key.", rich_help_panel=_SAMPLING),
+        str | None, _sampling(help="Environment variable with the API key.")
     ] = None,
     field: Annotated[
         list[str] | None,
-        typer.Option(
-            help="An extra field of requests, such as reasoning_effort=low.",
-            rich_help_panel=_SAMPLING,
-        ),
+        _sampling(help="An extra field of requests, such as reasoning_effort=low."),
     ] = None,
-    device: Annotated[
-        str, typer.Option(help="Device of a directory's model.", rich_help_panel=_SAMPLING)
-    ] = "cpu",
-    price_in: Annotated[
-        float,
-        typer.Option(min=0, help="Price per million prompt tokens.", rich_help_panel=_SAMPLING),
-    ] = 0.0,
+    device: Annotated[str, _sampling(help="Device of a directory's model.")] = "cpu",
+    price_in: Annotated[float, _sampling(min=0, help="Price per million prompt tokens.")] = 0.0,
     price_out: Annotated[
-        float,
-        typer.Option(min=0, help="Price per million completion tokens.", rich_help_panel=_SAMPLING),
+        float, _sampling(min=0, help="Price per million completion tokens.")
     ] = 0.0,
     agent: Annotated[
         str | None,
-        typer.Option(
-            help="A program that plays the tasks with the policy; see docs/gateway.md.",
-            rich_help_panel=_AGENT,
-        ),
+        _agent(help="A program that plays the tasks with the policy; see docs/gateway.md."),
     ] = None,
     unsafe_agent: Annotated[
-        bool,
-        typer.Option(
-            help="Run --agent as a process of this machine, isolated from nothing.",
-            rich_help_panel=_AGENT,
-        ),
+        bool, _agent(help="Run --agent as a process of this machine, isolated from nothing.")
     ] = False,
     agent_backend: Annotated[
-        Backend | None, typer.Option(help="The sandbox of --agent. Default: docker.")
+        Backend | None, _agent(help="The sandbox of --agent. Default: docker.")
     ] = None,
     agent_image: Annotated[
-        str | None, typer.Option(help="Its image. Default: of `assay sandbox build shell`.")
+        str | None, _agent(help="Its image. Default: of `assay sandbox build shell`.")
     ] = None,
     agent_memory: Annotated[
-        int, typer.Option(min=1, help="Memory of a program in the sandbox, MiB.")
+        int, _agent(min=1, help="Memory of a program in the sandbox, MiB.")
     ] = 1024,
     agent_file: Annotated[
-        str | None, typer.Option(help="A file or folder that a program finds in its directory.")
+        str | None, _agent(help="A file or folder that a program finds in its directory.")
     ] = None,
     agent_answer: Annotated[
-        str | None,
-        typer.Option(
-            help="The program's file to judge. Default: the last message.", rich_help_panel=_AGENT
-        ),
+        str | None, _agent(help="The program's file to judge. Default: the last message.")
     ] = None,
     agent_time: Annotated[
-        float,
-        typer.Option(
-            min=0.001,
-            help="Seconds of a program, without waiting for the model.",
-            rich_help_panel=_AGENT,
-        ),
+        float, _agent(min=0.001, help="Seconds of a program, without waiting for the model.")
     ] = 600.0,
     by: ByOption = None,
     as_json: AsJson = False,
@@ -178,11 +134,11 @@ def eval_command(
     made, kwargs = make_to_judge(found_here(env), kwargs, answers=Path(policy).is_file())
     stack = ExitStack()
     try:
-        player: Player | GroupPlayer
+        evaluated: EvalPolicy | GroupEvalPolicy
         if agent is None:
             if unsafe_agent or agent_answer or agent_backend or agent_image or agent_file:
                 raise ValueError("the options --unsafe-agent and --agent-... go with --agent")
-            player = named_player(policy, made, sampling)
+            evaluated = find_policy(policy, made, sampling)
         else:
             where = stack.enter_context(
                 agent_place(
@@ -194,24 +150,24 @@ def eval_command(
                 )
             )
             settings_of = {"answer_file": agent_answer, "time_s": agent_time}
-            player = stack.enter_context(
+            evaluated = stack.enter_context(
                 _agent_player(agent, made, policy, sampling, where, **settings_of)
             )
-        tasks, counts = _asked(made, player, n, limit, task or [], shuffle, seed)
+        tasks, counts = _asked(made, evaluated, n, limit, task or [], shuffle, seed)
         refuse_by(by, tasks)
         plan = Plan(
             environment=environment_record(env, kwargs, made),
             verifier=verifier_record(made),
             data=data_record(tasks),
-            policy=player.describe(),
-            n=n or (0 if isinstance(player, FilePlayer) else 1),
+            policy=evaluated.describe(),
+            n=n or (0 if isinstance(evaluated, FilePolicy) else 1),
             seed=seed,
             batch=batch or max(1, _AT_ONCE // max(counts)),
             versions=versions(),
         )
         tally = Tally(many_answers=many_answers(made.rubric), by=by)
         with RunWriter(directory, plan, resume=resume) as writer:
-            _play(made, player, tasks, counts, writer, tally)
+            _play(made, evaluated, tasks, counts, writer, tally)
     finally:
         stack.close()
         made.close()
@@ -226,7 +182,7 @@ def _agent_player(
     sampling: Sampling,
     where: Mapping[str, Any],
     **settings: Any,
-) -> Iterator[GroupPlayer]:
+) -> Iterator[GroupEvalPolicy]:
     """Yield what plays tasks by a program; close its engine.
 
     Raises:
@@ -324,7 +280,7 @@ def finish(
 
 def _asked(
     env: TextEnv,
-    player: Player | GroupPlayer,
+    policy: EvalPolicy | GroupEvalPolicy,
     n: int | None,
     limit: int | None,
     named: Sequence[str],
@@ -335,36 +291,36 @@ def _asked(
     for flag, given in (("-n", n), ("--limit", limit)):
         if given is not None and given < 1:
             raise ValueError(f"{flag} must be at least 1, got {given}")
-    if not isinstance(player, FilePlayer):
+    if not isinstance(policy, FilePolicy):
         tasks = chosen_tasks(env, limit=limit, named=named, shuffle=shuffle, seed=seed)
         if limit is not None and len(tasks) < limit and not named:
             say(f"{env.name} has {len(tasks):,} different tasks here, not {limit:,}.", to=err)
         return tasks, [n or 1] * len(tasks)
     if shuffle:
         raise ValueError("--shuffle goes with a policy that answers now, not with a file")
-    tasks = player.tasks
+    tasks = policy.tasks
     if named:
         wanted = {t.id for t in chosen_tasks(env, named=named)}
         tasks = [t for t in tasks if t.id in wanted]
     elif env.source.size is not None and len(tasks) < env.source.size:
         say(
             f"{env.source.size - len(tasks):,} of {env.source.size:,} tasks have no completion in "
-            f"{player.path}, and are not in the results.",
+            f"{policy.path}, and are not in the results.",
             to=err,
         )
     tasks = tasks[:limit]
     if not tasks:
-        raise ValueError(f"{player.path} has no completions of these tasks")
-    return tasks, _saved(player, tasks, n)
+        raise ValueError(f"{policy.path} has no completions of these tasks")
+    return tasks, _saved(policy, tasks, n)
 
 
-def _saved(player: FilePlayer, tasks: Sequence[Task], n: int | None) -> list[int]:
+def _saved(policy: FilePolicy, tasks: Sequence[Task], n: int | None) -> list[int]:
     """Return how many episodes a file has for each task."""
-    saved = [len(player.replies[t.id]) for t in tasks]
+    saved = [len(policy.replies[t.id]) for t in tasks]
     few = sum(count < n for count in saved) if n is not None else 0
     if few:
         say(
-            f"{few:,} of {len(tasks):,} tasks have fewer than {n} completions in {player.path}: "
+            f"{few:,} of {len(tasks):,} tasks have fewer than {n} completions in {policy.path}: "
             "each k counts the tasks that have at least k.",
             to=err,
         )
@@ -373,7 +329,7 @@ def _saved(player: FilePlayer, tasks: Sequence[Task], n: int | None) -> list[int
 
 def _play(
     env: TextEnv,
-    player: Player | GroupPlayer,
+    policy: EvalPolicy | GroupEvalPolicy,
     tasks: Sequence[Task],
     counts: Sequence[int],
     writer: RunWriter,
@@ -394,7 +350,7 @@ def _play(
             bar.update(line, advance=len(groups), so_far=so_far)
 
         try:
-            evaluate(env, player, tasks, counts, writer, note=note)
+            evaluate(env, policy, tasks, counts, writer, note=note)
         except BaseException:
             say(
                 f"{writer.done:,} of {len(tasks):,} tasks are in {writer.directory}; --resume goes "

@@ -22,14 +22,14 @@ def measured(
         task = progress.add_task("starting", total=turns)
         begun = 0
 
-        def tell(name: str) -> None:
+        def show(name: str) -> None:
             nonlocal begun
             progress.update(task, completed=begun, description=f"{level:2} x {escape(name)}")
             begun += 1
 
         found = []
         for level in levels:
-            found += measure(designs, level, seconds=seconds, rounds=rounds, on_turn=tell)
+            found += measure(designs, level, seconds=seconds, rounds=rounds, on_turn=show)
     return found
 
 

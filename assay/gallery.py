@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Annotated
 
-import typer
 from rich.table import Table
+from typer import Argument, Option
 
 from .console import add_row, out, say
-from .docstring import cell, code_cell, meanings, plain, prose, table
+from .docstring import cell, code_cell, default, meanings, plain, prose, table
 from .envs import (
     EnvSpec,
     Plugin,
@@ -49,8 +48,8 @@ _LEFT_OUT = ("render_mode",)
 
 
 def list_command(
-    name: Annotated[str | None, typer.Argument(help="Show only this one, in full.")] = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/gallery.md.")] = False,
+    name: Annotated[str | None, Argument(help="Show only this one, in full.")] = None,
+    markdown: Annotated[bool, Option("--markdown", help="Print docs/gallery.md.")] = False,
 ) -> None:
     """List the environments, or show one: its docs, options, a task and its solution.
 
@@ -154,19 +153,15 @@ def _prose(env: TextEnv, one: EnvSpec) -> str:
 
 
 def _options(env: TextEnv, one: EnvSpec) -> list[tuple[str, str, str]]:
-    known = inspect.signature(type(env)).parameters
     described: dict[str, str] = {}
     for kind in reversed(type(env).__mro__):
         if issubclass(kind, TextEnv):
             described |= meanings(kind)
-    found = []
-    for name in arguments(one.id):
-        if name in _LEFT_OUT:
-            continue
-        default = known[name].default if name in known else inspect.Parameter.empty
-        shown = "" if default is inspect.Parameter.empty else repr(one.kwargs.get(name, default))
-        found.append((name, shown, described.get(name, "")))
-    return found
+    return [
+        (name, default(type(env), name, one.kwargs), described.get(name, ""))
+        for name in arguments(one.id)
+        if name not in _LEFT_OUT
+    ]
 
 
 def _shown(task: Task) -> Iterator[str]:

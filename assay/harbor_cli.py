@@ -12,6 +12,7 @@ from typing import Annotated, Literal, TypeVar
 import typer
 from rich import box as rich_box
 from rich.table import Table
+from typer import Argument, Option
 
 from .console import AsJson, add_row, err, out, print_json, progress, say
 from .envs.harbor import (
@@ -43,26 +44,25 @@ harbor_app = typer.Typer(
 
 _Found = TypeVar("_Found")
 
-Folder = Annotated[Path, typer.Argument(help="A task folder, or a folder of task folders.")]
-Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, help="Tasks at one time.")]
-Only = Annotated[list[str] | None, typer.Option("--task", help="Only this task, by id or folder.")]
+Folder = Annotated[Path, Argument(help="A task folder, or a folder of task folders.")]
+Jobs = Annotated[int, Option("--jobs", "-j", min=1, help="Tasks at one time.")]
+Only = Annotated[list[str] | None, Option("--task", help="Only this task, by id or folder.")]
 
 
 @harbor_app.command(epilog="Example: assay harbor run examples/harbor --agent oracle")
 def run(
     folder: Folder,
     agent: Annotated[
-        str,
-        typer.Option(help="oracle, nop, policy, or a shell command that works in the container."),
+        str, Option(help="oracle, nop, policy, or a shell command that works in the container.")
     ] = "oracle",
     policy: Annotated[
-        str | None, typer.Option("--policy", "-p", help=f"With --agent policy: {FORMS}.")
+        str | None, Option("--policy", "-p", help=f"With --agent policy: {FORMS}.")
     ] = None,
-    model: Annotated[str | None, typer.Option(help="The server's name for the model.")] = None,
+    model: Annotated[str | None, Option(help="The server's name for the model.")] = None,
     task: Only = None,
     jobs: Jobs = 2,
     out_path: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write the trials to this JSONL file.")
+        Path | None, Option("--out", "-o", help="Write the trials to this JSONL file.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -114,14 +114,14 @@ def check(
     folder: Folder,
     hacks: Annotated[
         Literal["none", "published", "all"],
-        typer.Option(help="Attacks on the grader to try on each task."),
+        Option(help="Attacks on the grader to try on each task."),
     ] = "none",
     repeat: Annotated[
-        int, typer.Option(min=1, help="Runs of the oracle and of the no-op: do they agree?")
+        int, Option(min=1, help="Runs of the oracle and of the no-op: do they agree?")
     ] = 2,
     task: Only = None,
     static: Annotated[
-        bool, typer.Option("--static", help="Only read the tasks and look for their images.")
+        bool, Option("--static", help="Only read the tasks and look for their images.")
     ] = False,
     jobs: Jobs = 2,
     as_json: AsJson = False,
@@ -158,22 +158,22 @@ def check(
         raise typer.Exit(1)
 
 
-Out = Annotated[Path, typer.Option("--out", "-o", help="The folder of the tasks.")]
-Image = Annotated[str, typer.Option(help="What environments start from: it has git and pytest.")]
-Setup = Annotated[str, typer.Option(help="A command that installs the repository in the image.")]
-Seconds = Annotated[float, typer.Option(min=1, help="Seconds for the tests of a task.")]
+Out = Annotated[Path, Option("--out", "-o", help="The folder of the tasks.")]
+Image = Annotated[str, Option(help="What environments start from: it has git and pytest.")]
+Setup = Annotated[str, Option(help="A command that installs the repository in the image.")]
+Seconds = Annotated[float, Option(min=1, help="Seconds for the tests of a task.")]
 
 
 @harbor_app.command(epilog="Example: assay harbor mine ~/src/boltons --limit 5")
 def mine(
-    repository: Annotated[Path, typer.Argument(help="A local git repository. It is only read.")],
+    repository: Annotated[Path, Argument(help="A local git repository. It is only read.")],
     out_folder: Out = Path("tasks"),
-    limit: Annotated[int, typer.Option(min=1, help="Tasks to make.")] = 10,
-    revisions: Annotated[str, typer.Option("--range", help="Commits, as for rev-list.")] = "HEAD",
+    limit: Annotated[int, Option(min=1, help="Tasks to make.")] = 10,
+    revisions: Annotated[str, Option("--range", help="Commits, as for rev-list.")] = "HEAD",
     image: Image = "assay-shell:latest",
     setup: Setup = "",
     command: Annotated[
-        str, typer.Option(help="Runs the tests, if pytest does not; its exit code decides.")
+        str, Option(help="Runs the tests, if pytest does not; its exit code decides.")
     ] = "",
     timeout: Seconds = 300.0,
     jobs: Jobs = 2,
@@ -197,17 +197,15 @@ def mine(
     "from-swe", epilog="Example: assay harbor from-swe rows.jsonl --repos ~/src --image mine:1"
 )
 def from_swe(
-    rows: Annotated[
-        Path, typer.Argument(help="JSON, JSONL, CSV or Parquet, or a folder of such files.")
-    ],
+    rows: Annotated[Path, Argument(help="JSON, JSONL, CSV or Parquet, or a folder of such files.")],
     out_folder: Out = Path("tasks"),
     repos: Annotated[
-        Path | None, typer.Option(help="A folder with clones, such as OWNER/NAME or NAME.")
+        Path | None, Option(help="A folder with clones, such as OWNER/NAME or NAME.")
     ] = None,
-    image: Annotated[str, typer.Option(help="For rows whose own image is not here.")] = "",
+    image: Annotated[str, Option(help="For rows whose own image is not here.")] = "",
     setup: Setup = "",
-    limit: Annotated[int | None, typer.Option(min=1, help="Tasks to make.")] = None,
-    split: Annotated[str, typer.Option(help="To read, if there are several.")] = "test",
+    limit: Annotated[int | None, Option(min=1, help="Tasks to make.")] = None,
+    split: Annotated[str, Option(help="To read, if there are several.")] = "test",
     timeout: Seconds = 1800.0,
     jobs: Jobs = 2,
     as_json: AsJson = False,

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import json
 import sys
@@ -18,6 +17,7 @@ from .envs import EnvSpec, Source, Split, TextEnv, arguments, make
 from .envs.audit.subject import Sibling
 from .envs.datasets.errors import SplitError
 from .envs.datasets.splits import SAMPLE, make_for
+from .envs.plugins import import_module
 from .sandbox.redaction import redact, remember
 from .verifiers import FunctionVerifier, Verifier
 from .verifiers.nearest import did_you_mean
@@ -135,7 +135,7 @@ def _imported(module: str) -> Any:
     """Import a module, also from the current folder."""
     found_here(f"{module}:")
     try:
-        return importlib.import_module(module)
+        return import_module(module)
     except ModuleNotFoundError as error:
         if error.name != module.partition(".")[0]:
             raise
@@ -193,6 +193,17 @@ def _built(name: str, build: Any, options: dict[str, Any]) -> Resolved:
 
     def make_one(**more: Any) -> Any:
         return build(**{**options, **{k: v for k, v in more.items() if k in takes}})
+
+    needed = [
+        p.name
+        for p in takes.values()
+        if p.default is p.empty and p.kind in (*_BY_PLACE, p.KEYWORD_ONLY) and p.name not in options
+    ]
+    if needed:
+        raise ValueError(
+            f"{name} is neither an environment nor a verifier, nor makes one without "
+            f"{', '.join(needed)}. A reward is a function of reply and reference"
+        )
 
     thing = make_one()
     if not isinstance(thing, TextEnv | Verifier):

@@ -12,7 +12,7 @@ from pathlib import Path
 from string import Template
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from .console import say
 
@@ -21,11 +21,9 @@ _NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
 
 def new_command(
     name: Annotated[
-        str, typer.Argument(help="Name of the package: lower-case letters, digits, - and _.")
+        str, Argument(help="Name of the package: lower-case letters, digits, - and _.")
     ],
-    folder: Annotated[
-        Path, typer.Option("--out", "-o", "--dir", help="Its parent folder.")
-    ] = Path(),
+    folder: Annotated[Path, Option("--out", "-o", "--dir", help="Its parent folder.")] = Path(),
 ) -> None:
     """Write an installable package: one environment, and a test that tries to break it."""
     made = write_package(name, folder)

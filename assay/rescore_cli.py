@@ -8,16 +8,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from .arguments import ByOption, settings
 from .console import AsJson, err, progress, say
 from .diff_cli import show_difference
-from .envs import (
-    EnvSpec,
-    EpisodeGroup,
-    TextEnv,
-)
+from .envs import EnvSpec, EpisodeGroup, TextEnv
 from .eval_cli import finish, refuse_by
 from .evaluation import (
     Plan,
@@ -40,15 +36,14 @@ from .sandbox.redaction import redacted_paths
 
 
 def rescore_command(
-    run: Annotated[Path, typer.Argument(help="The directory of a run.")],
+    run: Annotated[Path, Argument(help="The directory of a run.")],
     out_path: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="Directory of the new run. Default: RUN-rescored."),
+        Path | None, Option("--out", "-o", help="Directory of the new run. Default: RUN-rescored.")
     ] = None,
-    resume: Annotated[bool, typer.Option(help="Resume an interrupted run.")] = False,
+    resume: Annotated[bool, Option(help="Resume an interrupted run.")] = False,
     references: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--references",
             help="Use the current references of the environment's data (--set data=... for "
             "other data) instead of the run's.",
@@ -56,13 +51,12 @@ def rescore_command(
     ] = False,
     setting: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Another argument of the environment: weights, percent=value."),
+        Option("--set", help="Another argument of the environment: weights, percent=value."),
     ] = None,
     rubric: Annotated[
-        str | None,
-        typer.Option(help='Another verifier: JSON ({"name": "Math", ...}) or a file of it.'),
+        str | None, Option(help='Another verifier: JSON ({"name": "Math", ...}) or a file of it.')
     ] = None,
-    show: Annotated[int, typer.Option(min=0, help="Changed verdicts to show.")] = 10,
+    show: Annotated[int, Option(min=0, help="Changed verdicts to show.")] = 10,
     by: ByOption = None,
     as_json: AsJson = False,
 ) -> None:

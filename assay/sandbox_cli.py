@@ -16,6 +16,7 @@ import typer
 from rich import box as rich_box
 from rich.markup import escape
 from rich.table import Table
+from typer import Argument, Option
 
 from .console import AsJson, add_row, err, out, print_json, say
 from .figures import figures_table, measured
@@ -35,6 +36,7 @@ from .sandbox import (
     registry_fault,
     survey,
 )
+from .sandbox.backends.registry import BACKENDS
 from .sandbox.diagnostics.bench import BARE, bare, single, two_party
 from .sandbox.images.description import shipped_images
 from .verifiers.visible import one_line, visible
@@ -45,16 +47,21 @@ sandbox_app = typer.Typer(
     rich_markup_mode="rich",
 )
 
-BackendChoice = Literal["docker", "bwrap"] | None
-
+_SAFE = [name for name, entry in BACKENDS.items() if entry.safe]
 Backend = Annotated[
-    BackendChoice,
-    typer.Option(help="Default: docker if a daemon answers and has the image, else bwrap."),
+    str | None,
+    Option(
+        metavar=f"[{'|'.join(_SAFE)}]",
+        help="Default: docker if a daemon answers and has the image, else bwrap.",
+    ),
 ]
 
-BackendOrNone = Annotated[
-    Literal["docker", "bwrap", "process"] | None,
-    typer.Option(help="As for check; process, with --unsafe, isolates nothing."),
+BackendOrUnsafe = Annotated[
+    str | None,
+    Option(
+        metavar=f"[{'|'.join(BACKENDS)}]",
+        help="As for check; process, with --unsafe, isolates nothing.",
+    ),
 ]
 
 
@@ -62,25 +69,23 @@ BackendOrNone = Annotated[
 def build(
     name: Annotated[
         str,
-        typer.Argument(
+        Argument(
             help="python, science, shell, toolchains, a .toml file of your own, a Dockerfile, or "
             "a folder with one."
         ),
     ] = "python",
     pull: Annotated[
-        str | None,
-        typer.Option(help="Base image. Default: that of the description."),
+        str | None, Option(help="Base image. Default: that of the description.")
     ] = None,
     from_host: Annotated[
-        bool, typer.Option("--from-host", help="Pull nothing: use this machine's files.")
+        bool, Option("--from-host", help="Pull nothing: use this machine's files.")
     ] = False,
     tag: Annotated[
-        str | None,
-        typer.Option(help="Of a Dockerfile's image. Default: assay-FOLDER:latest."),
+        str | None, Option(help="Of a Dockerfile's image. Default: assay-FOLDER:latest.")
     ] = None,
     network: Annotated[
         Literal["none", "default"],
-        typer.Option(help="Of a Dockerfile's RUN lines; default is the daemon's."),
+        Option(help="Of a Dockerfile's RUN lines; default is the daemon's."),
     ] = "none",
 ) -> None:
     """Build a container image for programs or sessions.
@@ -113,13 +118,9 @@ def build(
 @sandbox_app.command(epilog="Example: assay sandbox check --all")
 def check(
     backend: Backend = None,
-    every: Annotated[
-        bool, typer.Option("--all", help="Check every backend, side by side.")
-    ] = False,
+    every: Annotated[bool, Option("--all", help="Check every backend, side by side.")] = False,
     as_json: AsJson = False,
-    as_markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print a Markdown table.")
-    ] = False,
+    as_markdown: Annotated[bool, Option("--markdown", help="Print a Markdown table.")] = False,
 ) -> None:
     """Check the isolation on this machine by trying to break it.
 
@@ -129,7 +130,7 @@ def check(
     if every and backend:
         raise ValueError(f"--all looks at every backend; leave out --backend {backend}")
     wanted = backend or os.environ.get("ASSAY_SANDBOX") or None
-    names: tuple[BackendChoice, ...] = ("docker", "bwrap") if every else (backend,)
+    names = _SAFE if every else [backend]
     looks = {name: _look(name) for name in names}
     if as_json:
         rows = [_report(*look) for look in looks.values()]
@@ -143,7 +144,7 @@ def check(
         raise typer.Exit(1)
 
 
-def _look(backend: BackendChoice) -> tuple[str, list[CheckResult]]:
+def _look(backend: str | None) -> tuple[str, list[CheckResult]]:
     """Return the backend that was found, or ``none``, and what was seen of it."""
     findings = survey(backend or os.environ.get("ASSAY_SANDBOX") or None)
     box_limits = Limits(cpu_s=2.0, memory_mib=128, pids=32)
@@ -166,7 +167,7 @@ def _report(chosen: str, findings: list[CheckResult]) -> dict[str, object]:
     return {"backend": chosen, "holds": _holds(chosen, findings), "findings": rows}
 
 
-def _markdown(looks: Mapping[BackendChoice, tuple[str, list[CheckResult]]]) -> str:
+def _markdown(looks: Mapping[str | None, tuple[str, list[CheckResult]]]) -> str:
     """Render one row for each check, one column for each backend."""
     columns = {
         name or chosen: {finding.name: finding for finding in findings}
@@ -208,22 +209,21 @@ def _print_findings(
 
 @sandbox_app.command(epilog="Example: assay sandbox run program.py --cpu 2")
 def run(
-    file: Annotated[Path, typer.Argument(help="A program.")],
+    file: Annotated[Path, Argument(help="A program.")],
     stdin: Annotated[
-        Path | None, typer.Option(help="File for stdin; - for this command's stdin.")
+        Path | None, Option(help="File for stdin; - for this command's stdin.")
     ] = None,
-    cpu: Annotated[float, typer.Option(help="CPU seconds.")] = 5.0,
-    memory: Annotated[int, typer.Option(help="Memory, MiB.")] = 256,
+    cpu: Annotated[float, Option(help="CPU seconds.")] = 5.0,
+    memory: Annotated[int, Option(help="Memory, MiB.")] = 256,
     language: Annotated[
-        str | None,
-        typer.Option(help=f"{', '.join(LANGUAGES)}. Default: by the file's name."),
+        str | None, Option(help=f"{', '.join(LANGUAGES)}. Default: by the file's name.")
     ] = None,
     image: Annotated[
-        str | None, typer.Option(help="The image to run it in, such as assay-toolchains:3.11.")
+        str | None, Option(help="The image to run it in, such as assay-toolchains:3.11.")
     ] = None,
-    backend: BackendOrNone = None,
+    backend: BackendOrUnsafe = None,
     unsafe: Annotated[
-        bool, typer.Option("--unsafe", help="Allow --backend process, which isolates nothing.")
+        bool, Option("--unsafe", help="Allow --backend process, which isolates nothing.")
     ] = False,
 ) -> None:
     """Run one untrusted program.
@@ -254,10 +254,10 @@ def run(
 def bench(
     backend: Backend = None,
     concurrency: Annotated[
-        list[int] | None, typer.Option(help="Concurrent programs; may be repeated.")
+        list[int] | None, Option(help="Concurrent programs; may be repeated.")
     ] = None,
-    seconds: Annotated[float, typer.Option(min=0.1, help="Seconds per turn of a design.")] = 1.0,
-    rounds: Annotated[int, typer.Option(min=1, help="Turns of each design.")] = 3,
+    seconds: Annotated[float, Option(min=0.1, help="Seconds per turn of a design.")] = 1.0,
+    rounds: Annotated[int, Option(min=1, help="Turns of each design.")] = 3,
 ) -> None:
     """Measure small programs per second, relative to Python without isolation.
 

@@ -6,11 +6,13 @@ import dataclasses
 import functools
 import logging
 import os
+import ssl
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
 from .arguments import DataOption, EnvName, SetOption, environment_options, settings
 from .console import err, naming_the_port, say
@@ -32,32 +34,26 @@ def serve_command(
     data: DataOption = None,
     setting: SetOption = None,
     host: Annotated[
-        str, typer.Option(help="Address to listen on; a public one needs a token.")
+        str, Option(help="Address to listen on; a public one needs a token.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for any free one.")] = 8000,
+    port: Annotated[int, Option(min=0, max=65535, help="Port; 0 for any free one.")] = 8000,
     token_file: Annotated[
-        Path | None,
-        typer.Option(help=f"File with one token per line. Or set {TOKEN}."),
+        Path | None, Option(help=f"File with one token per line. Or set {TOKEN}.")
     ] = None,
     limit: Annotated[
-        list[str] | None,
-        typer.Option("--limit", help="A limit, such as batch=256; see docs/service.md."),
+        list[str] | None, Option("--limit", help="A limit, such as batch=256; see docs/service.md.")
     ] = None,
-    allow_references: Annotated[
-        bool, typer.Option(help="Also accept references from clients.")
-    ] = False,
+    allow_references: Annotated[bool, Option(help="Also accept references from clients.")] = False,
     tell_reasons: Annotated[
-        bool, typer.Option(help="Send the reasons of verdicts, which may quote the reference.")
+        bool, Option(help="Send the reasons of verdicts, which may quote the reference.")
     ] = False,
-    certificate: Annotated[Path | None, typer.Option(help="TLS certificate chain in PEM.")] = None,
-    key: Annotated[Path | None, typer.Option(help="TLS private key.")] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Worker processes.")] = 1,
-    drain: Annotated[
-        int, typer.Option(min=0, help="Seconds for requests to finish after SIGTERM.")
-    ] = 30,
-    access_log: Annotated[bool, typer.Option(help="Log each request as JSON on stderr.")] = True,
+    certificate: Annotated[Path | None, Option(help="TLS certificate chain in PEM.")] = None,
+    key: Annotated[Path | None, Option(help="TLS private key.")] = None,
+    workers: Annotated[int, Option(min=1, help="Worker processes.")] = 1,
+    drain: Annotated[int, Option(min=0, help="Seconds for requests to finish after SIGTERM.")] = 30,
+    access_log: Annotated[bool, Option(help="Log each request as JSON on stderr.")] = True,
     mcp: Annotated[
-        bool, typer.Option("--mcp", help="Serve one MCP client over stdin and stdout instead.")
+        bool, Option("--mcp", help="Serve one MCP client over stdin and stdout instead.")
     ] = False,
 ) -> None:
     """Serve an environment: scoring and episodes, over HTTP and WebSocket.
@@ -75,6 +71,8 @@ def serve_command(
         raise ImportError(f"serve needs: pip install 'assay[serve]' ({error})") from error
     if (certificate is None) != (key is None):
         raise ValueError("--certificate and --key go together: give both, or none")
+    if certificate is not None and key is not None:
+        _refuse_pem(certificate, key)
     limits = ServiceLimits(**_limits(limit or [], ServiceLimits))
     if token_file is not None:
         tokens = Tokens.read(token_file)
@@ -99,6 +97,21 @@ def serve_command(
             key=key,
             listening=lambda url: say(f"Serving {env} at {url} ({guarded})", to=err),
         )
+
+
+def _refuse_pem(certificate: Path, key: Path) -> None:
+    """Refuse files that TLS cannot use.
+
+    Raises:
+        ValueError: one is missing, is not PEM, or the two do not belong together.
+    """
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+    except OSError as error:
+        raise ValueError(
+            f"--certificate {certificate} and --key {key} must be a chain and its key in PEM: "
+            f"{error.strerror or error}"
+        ) from error
 
 
 def _serve_mcp(context: typer.Context, env: str, kwargs: dict[str, Any], *, reasons: bool) -> None:

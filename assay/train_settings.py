@@ -293,6 +293,11 @@ def read_stored(out_dir: str | Path) -> dict[str, Any]:
             "--out, or leave out --resume"
         )
     if not path.is_file():
+        if not any(path.parent.glob("step-*")):
+            raise ValueError(
+                f"nothing to resume: {str(out_dir)!r} holds no training run. Give that of a run "
+                "with --out, or leave out --resume"
+            )
         return {}
     try:
         found = json.loads(path.read_text(encoding="utf-8"))["config"]

@@ -8,7 +8,7 @@ import webbrowser
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from .console import naming_the_port, say
 from .evaluation.view import ViewServer, open_pages
@@ -22,17 +22,15 @@ def _has_screen() -> bool:
 
 
 def view_command(
-    run: Annotated[
-        Path, typer.Argument(help="The directory of an evaluation, or of a training run.")
-    ],
+    run: Annotated[Path, Argument(help="The directory of an evaluation, or of a training run.")],
     other: Annotated[
         Path | None,
-        typer.Argument(help="A second evaluation, to show its verdicts beside the first one's."),
+        Argument(help="A second evaluation, to show its verdicts beside the first one's."),
     ] = None,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port of the page; 0 for any free one.")
+        int, Option(min=0, max=65535, help="Port of the page; 0 for any free one.")
     ] = 0,
-    open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the browser.")] = True,
+    open_page: Annotated[bool, Option("--open/--no-open", help="Open the browser.")] = True,
 ) -> None:
     """Browse a run: prompts, replies side by side, rewards, reasons, differences, plots.
 

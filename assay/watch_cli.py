@@ -6,24 +6,24 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from rich.table import Table
+from typer import Argument, Option
 
 from .console import add_row, out, say
 
 
 def report_command(
     run: Annotated[
-        Path, typer.Argument(help="A run's directory, or a JSONL file of metrics with a step each.")
+        Path, Argument(help="A run's directory, or a JSONL file of metrics with a step each.")
     ],
     out_path: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The page; report.html in RUN by default.")
+        Path | None, Option("--out", "-o", help="The page; report.html in RUN by default.")
     ] = None,
     samples: Annotated[
-        int, typer.Option(min=0, help="Print so many groups of replies here too, the newest first.")
+        int, Option(min=0, help="Print so many groups of replies here too, the newest first.")
     ] = 0,
     step: Annotated[
-        int | None, typer.Option(help="Print the groups of this step, or of the last before it.")
+        int | None, Option(help="Print the groups of this step, or of the last before it.")
     ] = None,
 ) -> None:
     """Write a run's page: curves, samples, settings, in one file that needs no network.

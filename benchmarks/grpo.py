@@ -37,8 +37,8 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from assay.envs import Episode, EpisodeGroup, Policy, Span, Task
 from assay.grpo import GRPOConfig, Learner, load_model
+from assay.grpo.decoder import choose_decoder
 from assay.grpo.logprobs import FORWARDS
-from assay.grpo.sampler import choose_decoder
 from assay.verifiers import Verdict
 
 GROUP = 8

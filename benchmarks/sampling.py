@@ -20,8 +20,8 @@ from typing import Any
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from assay.grpo import decoder as decoders
 from assay.grpo import sample
-from assay.grpo import sampler as decoders
 
 PROMPTS, GROUP = 8, 8
 MODELS = {

@@ -1,18 +1,8 @@
 """Tasks, episodes and groups: text environments for any trainer."""
 
 from ..verifiers.atomic_io import write_json
-from ._moved import find_moved_modules
 from .async_rollout import AsyncExtendingPolicy, AsyncPolicy, arollout
-from .audit import (
-    CHECKS,
-    AuditFailed,
-    AuditReport,
-    Failure,
-    Finding,
-    Sample,
-    audit,
-    shortened,
-)
+from .audit import CHECKS, AuditFailed, AuditReport, Failure, Finding, Sample, audit, shortened
 from .contract import ContractBroken, check
 from .curriculum.pass_rates import PassRates
 from .curriculum.samplers import EasyToHard, Prioritised, Sampler, TargetRate, Uniform, Weighted
@@ -172,12 +162,7 @@ __all__ = [
     "write_scored",
 ]
 
-find_moved_modules()
-register(
-    "assay/Arithmetic-v1",
-    "assay.envs.arithmetic:Arithmetic",
-    summary="sums of numbers",
-)
+register("assay/Arithmetic-v1", "assay.envs.arithmetic:Arithmetic", summary="sums of numbers")
 for _name, (_module, _summary) in PUZZLES.items():
     register(f"assay/{_name}-v1", f"assay.envs.puzzles.{_module}:{_name}", summary=_summary)
 for _name, (_module, _summary, _needs) in LIBRARY.items():

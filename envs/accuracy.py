@@ -10,6 +10,11 @@ THINK = (
 )
 
 
+def thought(steps: str, answer: str) -> str:
+    """Return a reply in the form that :data:`THINK` asks for."""
+    return f"<think>{steps}</think><answer>{answer}</answer>"
+
+
 def accuracy_rubric(verifier: Verifier, *, think: bool, format_weight: float = 0.2) -> Rubric:
     """Return a rubric of accuracy alone, or with a smaller part for the think/answer format.
 

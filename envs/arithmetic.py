@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from ..verifiers import Math
-from .accuracy import THINK, accuracy_rubric
+from .accuracy import THINK, accuracy_rubric, thought
 from .datasets.source import Generated, Split
 from .seeding import below
 from .task import Task
@@ -81,8 +81,8 @@ def _task(
         metadata = {"digits": digits, "terms": terms}
     if not think:
         return Task(question, answer, metadata=metadata, solution=answer)
-    thought = f"<think>{question}{answer}</think><answer>{answer}</answer>"
-    return Task(f"{question}\n\n{THINK}", answer, metadata=metadata, solution=thought)
+    solution = thought(f"{question}{answer}", answer)
+    return Task(f"{question}\n\n{THINK}", answer, metadata=metadata, solution=solution)
 
 
 def _expression(

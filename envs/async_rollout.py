@@ -179,7 +179,7 @@ class _Rollout:
                 await asyncio.sleep(0)  # what is ready goes first, however many tasks there are
             if groups:
                 await asyncio.wait(set(groups))
-        except Exception as error:  # of the tasks: whoever waits for groups must hear of it
+        except Exception as error:  # of the tasks: raised to the consumer of the groups
             self.found.put_nowait(error)
         self.found.put_nowait(None)
 

@@ -73,9 +73,7 @@ class Batches(Generic[_Piece, _Found]):
             raise RuntimeError("StopIteration was raised: a next() found nothing") from error
 
     def _end(
-        self,
-        results: Sequence[asyncio.Future[_Found]],
-        ran: asyncio.Future[list[_Found]],
+        self, results: Sequence[asyncio.Future[_Found]], ran: asyncio.Future[list[_Found]]
     ) -> None:
         self._free += 1
         error = asyncio.CancelledError() if ran.cancelled() else ran.exception()

@@ -55,6 +55,8 @@ def check(env: TextEnv, *, tasks: int = 20) -> None:
     """
     if tasks < 2:
         raise ValueError(f"tasks must be at least 2, got {tasks}")
+    if not isinstance(env, TextEnv):
+        raise TypeError(f"check takes an environment, as make(id) gives, got {env!r:.80}")
     size = env.source.size
     some = [env.task(i) for i in range(tasks if size is None else min(tasks, size))]
     broken = []

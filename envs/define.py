@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ..verifiers import FunctionVerifier, Verdict, Verifier
 from .datasets.bad_rows import OnBadRows
 from .datasets.reading import Row
-from .datasets.source import Split
-from .datasets.table import Draw, Drawn, Filled, Parting, Table, generated, read_table
+from .datasets.source import Generated, Split
+from .datasets.table import Draw, Drawn, Filled, Parting, Table, read_table
 from .registry import register
 from .task import Conversation, Task
 from .text_env import TextEnv
@@ -44,7 +45,8 @@ def environment(
             new version with the same prompts has the same splits.
 
     Raises:
-        ValueError: the id is taken or is none, or ``test_share`` is not inside (0, 1).
+        ValueError: the id is taken or is none, the function does not take one argument, or
+            ``test_share`` is not inside (0, 1).
 
     Example:
         >>> @environment("doctest/Double-v0", rubric=lambda reply, answer: reply == answer)
@@ -60,6 +62,7 @@ def environment(
 
     def decorate(make_task: _MakeTask) -> _MakeTask:
         rule = Parting(test_share, split_salt)
+        _refuse_signature(id, make_task, "a row" if rows is not None else "a random generator")
         summary = (make_task.__doc__ or "").strip().partition("\n")[0]
         if rows is None:
             build = _over_a_generator(id, make_task, rubric, rule)
@@ -133,6 +136,10 @@ def register_rows(
         >>> env.step("paris")[1]
         1.0
     """
+    if not isinstance(prompt, str) and not (isinstance(prompt, Sequence) and prompt):
+        raise ValueError(f"prompt must be a template or chat messages of templates, got {prompt!r}")
+    if not isinstance(reference, str | Sequence | Mapping):
+        raise ValueError(f"reference must name a column, or several, got {reference!r}")
     rule = Parting(test_share, split_salt)
     to_task = Filled(prompt, reference, solution, tuple(metadata), task_id)
     if callable(rows):
@@ -151,7 +158,7 @@ def _over_a_generator(
     judge = _judge(rubric, rule.test_share)
 
     def build(split: Split = "train", seed: int = 0, render_mode: str | None = None) -> TextEnv:
-        source = generated(name, make_task, split, seed, rule)
+        source = Generated(make_task, name=name, split=split, seed=seed, **rule._asdict())
         return TextEnv(source, judge, name=name, render_mode=render_mode)
 
     return build
@@ -163,6 +170,11 @@ def _over_rows(
     judge = _judge(rubric, rule.test_share)
     if isinstance(rows, Mapping) and (not rows or set(rows) - {"train", "test"}):
         raise ValueError(f"{name}: rows by split are 'train' and 'test', got {sorted(rows)}")
+    if not isinstance(rows, str | Path | Iterable):
+        raise ValueError(
+            f"{name}: rows must be a list of dicts, a data frame, a file, folder or hub name, or "
+            f"these by split, got {rows!r:.80}"
+        )
     if isinstance(rows, Iterator):  # it could be read but once
         rows = list(rows)
     if isinstance(rows, Sequence) and not rows:
@@ -187,9 +199,17 @@ def _over_rows(
     return build
 
 
+def _refuse_signature(name: str, make_task: Callable[..., Task], what: str) -> None:
+    try:
+        inspect.signature(make_task).bind(None)
+    except TypeError as error:
+        called = getattr(make_task, "__name__", repr(make_task))
+        raise ValueError(f"{name}: {called} must take one argument, {what}: {error}") from error
+
+
 def _judge(rubric: Judge, test_share: float) -> Verifier:
-    if not 0.0 < test_share < 1.0:
-        raise ValueError(f"test_share must be between 0 and 1, got {test_share}")
+    if not isinstance(test_share, int | float) or not 0.0 < test_share < 1.0:
+        raise ValueError(f"test_share must be between 0 and 1, got {test_share!r}")
     if isinstance(rubric, Verifier):
         return rubric
     if isinstance(rubric, str):

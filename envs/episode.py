@@ -92,6 +92,7 @@ class Episode:
 
     def to_json(self) -> dict[str, Any]:
         """Return a dict of plain JSON values."""
+        branches = [[span.to_json() for span in spans] for spans in self.branches]
         return {
             "task_id": self.task_id,
             "turns": [dict(m) for m in self.turns],
@@ -99,11 +100,7 @@ class Episode:
             "step_rewards": list(self.step_rewards),
             "truncated": self.truncated,
             "spans": [span.to_json() for span in self.spans],
-            **(
-                {"branches": [[span.to_json() for span in spans] for spans in self.branches]}
-                if self.branches
-                else {}
-            ),
+            **({"branches": branches} if branches else {}),
         }
 
     @classmethod

@@ -137,9 +137,9 @@ class Refill:
     ones; no task comes twice in an epoch. Those of attempts that a step does not need are passed
     over, and come up again in later epochs.
 
-    Where the last attempt leaves the batch short, what there is is handed on, with a warning; it
-    may be nothing. Where more than ``max_none_share`` of all episodes have no reward, something is
-    broken that more attempts would only hide: everything that was played is handed on as it is.
+    If the last attempt leaves the batch short, the groups found so far, perhaps none, are returned
+    with a warning. If more than ``max_none_share`` of all episodes have no reward, something is
+    broken that more attempts would only hide: all groups are returned unfiltered.
 
     Args:
         rollout: ``(policy, step)`` to groups, such as a learner is given.
@@ -201,7 +201,7 @@ class Refill:
         """Return the state of the wrapped rollout after a step, empty if it has none.
 
         A step that was broken off after an attempt or more is played again, and what chooses
-        tasks hears of those attempts twice.
+        tasks is updated with those attempts twice.
         """
         keep = getattr(self.rollout, "state_dict", None)
         return {} if keep is None else dict(keep(step * self.attempts))

@@ -28,7 +28,8 @@ class GroupPart(Protocol):
         """
 
     def close(self) -> None:
-        """Give back what it holds."""
+        """Release resources; does nothing by default."""
+        return
 
 
 class GroupRubric:
@@ -167,12 +168,12 @@ def _cell(value: Any) -> float | str | None:
     return number if 0.0 <= number <= 1.0 else f"a reward must be in [0, 1], got {value!r:.80}"
 
 
-class ShortReplies:
+class ShortReplies(GroupPart):
     """More for the shorter of a group, by Kimi k1.5's length reward (arXiv 2501.12599, 2.3.3).
 
     With lengths from ``shortest`` to ``longest``, a reply of length ``n`` earns
     ``1 - (n - shortest) / (longest - shortest)`` if it is correct, and at most 0.5 if it is
-    wrong: the paper's reward, from -0.5 to 0.5, plus 0.5. Where all are equally long each earns
+    wrong: the paper's reward, from -0.5 to 0.5, plus 0.5. If all are equally long, each earns
     0.5, the paper's 0. Lengths are in the policy's tokens if all episodes have tokens, else in
     characters of what it wrote.
 
@@ -200,9 +201,6 @@ class ShortReplies:
             share = 1.0 - (lengths[k] - shortest) / spread if spread else 0.5
             found[k] = share if outcome(episodes[k]) == 1.0 else min(0.5, share)
         return found
-
-    def close(self) -> None:
-        """Do nothing: there are no resources to release."""
 
     def __repr__(self) -> str:
         return f"ShortReplies(among={self.among!r})"

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 from .episode import Episode
 from .filters import outcome
-from .group_rubric import written_lengths
+from .group_rubric import GroupPart, written_lengths
 from .task import Task
 
 
-class LeadLength:
+class LeadLength(GroupPart):
     r"""More for those right replies that are shorter than the others: GRPO-LEAD (arXiv 2504.09696).
 
     The paper's reward is ``exp(-alpha z)`` for a right reply, ``z`` being its length less the mean
@@ -30,7 +30,7 @@ class LeadLength:
     - With ``alpha=0`` rewards are two-valued, and so advantages are the same for every
       ``penalty``. Beside a length reward a penalty widens the step from wrong to right, and so
       makes length count for *less* if some replies are wrong.
-    - Where all replies are right, ``alpha`` cancels to first order (if they have two lengths,
+    - If all replies are right, ``alpha`` cancels to first order (if they have two lengths,
       exactly): ``exp(-alpha z)`` is about ``1 - alpha z``, and standardised that is ``-z``. However
       small ``alpha`` is, length is all that such a group teaches, at full strength.
 
@@ -69,9 +69,6 @@ class LeadLength:
             reward = math.exp(-self.alpha * (every[k] - mean) / (deviation + 1e-6))
             found[k] = min(1.0, (reward + self.penalty) / (bound + self.penalty))
         return found
-
-    def close(self) -> None:
-        """Do nothing: there are no resources to release."""
 
     def __repr__(self) -> str:
         return f"LeadLength(alpha={self.alpha}, penalty={self.penalty})"

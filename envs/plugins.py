@@ -14,6 +14,7 @@ import importlib.metadata
 import re
 import traceback
 from dataclasses import dataclass
+from types import ModuleType
 
 GROUP = "assay.envs"
 
@@ -64,6 +65,25 @@ def import_fault(plugin: Plugin) -> str:
         said = str(error).strip().partition("\n")[0]
         return f"{type(error).__name__}: {said}{_where(error)}"
     return ""
+
+
+def import_module(name: str) -> ModuleType:
+    """Import a user's module.
+
+    Raises:
+        ModuleNotFoundError: there is no such module.
+        ImportError: it raises; the message says what, and where.
+    """
+    try:
+        return importlib.import_module(name)
+    except (Exception, SystemExit) as error:
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing and f"{name}.".startswith(f"{missing}."):
+            raise
+        said = str(error).strip().partition("\n")[0]
+        where = "" if isinstance(error, SyntaxError) else _where(error)
+        what = f"{type(error).__name__}: {said}{where}"
+        raise ImportError(f"{name} cannot be imported: {what}") from error
 
 
 def _where(error: BaseException) -> str:

@@ -65,12 +65,7 @@ class PolicyJudge(Verifier):
     """
 
     def __init__(
-        self,
-        policy: Policy,
-        template: str = TEMPLATE,
-        *,
-        longest: int = 20_000,
-        remember: int = 0,
+        self, policy: Policy, template: str = TEMPLATE, *, longest: int = 20_000, remember: int = 0
     ) -> None:
         missing = {"first", "second"} - set(_SLOT.findall(template))
         if missing:
@@ -158,7 +153,7 @@ class PolicyJudge(Verifier):
         try:
             shown = self._shown(reply)
         except ValueError as error:
-            return Verdict.wrong(str(error), status=Status.UNPARSEABLE)
+            return Verdict.unparseable(str(error))
         if shown == other:
             return Verdict.wrong("the same as the known reply", score=0.5, extracted=shown)
         return _Plan(shown, self._orders(known, shown, other), self._orders(known, CONTROL, other))
@@ -211,7 +206,7 @@ def _judged(plan: _Plan, said: Mapping[str, str], failed: Mapping[str, str]) -> 
         if _words(plan.control, said) is None:
             return Verdict.fault(Status.VERIFIER_ERROR, bad)
         reason = f"{bad}, and one of them about another reply"
-        return Verdict.wrong(reason, status=Status.UNPARSEABLE, extracted=plan.shown)
+        return Verdict.unparseable(reason, extracted=plan.shown)
     score = {("A", "B"): 1.0, ("B", "A"): 0.0}.get((words[0], words[1]), 0.5)
     reason = f"the judge says {words[0]}, and {words[1]} with the order swapped"
     status = Status.CORRECT if score == 1.0 else Status.INCORRECT

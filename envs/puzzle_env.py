@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ..verifiers import Verifier
-from .accuracy import THINK, accuracy_rubric
+from .accuracy import THINK, accuracy_rubric, thought
 from .datasets.source import Generated, Split
 from .task import Task
 from .text_env import TextEnv
@@ -82,8 +82,6 @@ class PuzzleEnv(TextEnv):
 def _task(rng: np.random.Generator, /, kind: type[PuzzleEnv], *, level: int, think: bool) -> Task:
     text, reference, answer = kind.puzzle(rng, level)
     answer = answer or kind.verifier().winning_reply(reference) or ""
-    how, solution = "Write only the answer.", answer
-    if think:
-        how = THINK
-        solution = f"<think>I work it out step by step.</think><answer>{answer}</answer>"
+    how = THINK if think else "Write only the answer."
+    solution = thought("I work it out step by step.", answer) if think else answer
     return Task(f"{text}\n{how}", reference, "", {"level": level}, solution)

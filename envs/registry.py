@@ -15,8 +15,9 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.vector import AutoresetMode
 
+from ..verifiers.nearest import did_you_mean
 from .argument_types import refuse_types
-from .plugins import GROUP, Plugin, PluginWarning, import_fault, installed
+from .plugins import GROUP, Plugin, PluginWarning, import_fault, import_module, installed
 from .spec import EnvSpec, refuse_id
 from .text_env import TextEnv
 from .vector import GroupVectorEnv
@@ -258,7 +259,7 @@ def spec(id: str) -> EnvSpec:  # noqa: A002  # Gymnasium's own name for it
         raise UnknownEnvironment(f"an id is text, like 'namespace/Name-v0', got {id!r:.80}")
     module, _, bare = id.rpartition(":")
     if module and bare not in _SPECS:
-        importlib.import_module(module)
+        import_module(module)
     if bare not in _SPECS and "/" in bare:
         _import_plugins(bare.partition("/")[0])
     if bare in _SPECS:
@@ -295,7 +296,8 @@ def _unknown(id_: str, module: str) -> str:
             "not known in this one: put it into a module of its own, and import that"
         )
     if module:
-        return f"{module} registers no environment {id_!r}"
+        own = [known for known, found in _SPECS.items() if found.module == module]
+        return f"{module} registers no environment {id_!r}. {did_you_mean(id_, own)}".rstrip()
     faults = [
         f" {plugin}: {fault}."
         for plugin in _IMPORTED.values()
@@ -306,7 +308,7 @@ def _unknown(id_: str, module: str) -> str:
     wanted = id_.partition("/")[2].lower() or id_.lower()
     near = difflib.get_close_matches(wanted, by_name, n=3, cutoff=0.4)
     hint = f" Did you mean {' or '.join(by_name[n] for n in near)}?" if near else ""
-    known = "" if near else f" Known: {', '.join(sorted(_SPECS))}."
+    known = "" if near else " `assay list` lists them."
     unopened = {p.namespace for p in installed() if p not in _IMPORTED}
     others = f" Plug-ins have more, under {', '.join(sorted(unopened))}." if unopened else ""
     return f"no environment is called {id_!r}.{hint}{known}{others}{''.join(faults)}"

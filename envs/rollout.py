@@ -19,13 +19,7 @@ from .text_env import TextEnv
 
 
 def rollout(
-    env: TextEnv,
-    policy: Policy,
-    groups: int,
-    group_size: int,
-    *,
-    first: int = 0,
-    seed: int = 0,
+    env: TextEnv, policy: Policy, groups: int, group_size: int, *, first: int = 0, seed: int = 0
 ) -> list[EpisodeGroup]:
     """Let a policy answer scheduled tasks, several times each.
 
@@ -67,9 +61,7 @@ def play(
 
 
 def play_to_the_end(
-    env: TextEnv,
-    states: Sequence[State],
-    answer: Callable[[list[State]], Sequence[Completion]],
+    env: TextEnv, states: Sequence[State], answer: Callable[[list[State]], Sequence[Completion]]
 ) -> None:
     """Play episodes side by side until all have ended."""
     while going := [state for state in states if not state.ended]:

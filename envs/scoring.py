@@ -173,8 +173,11 @@ def score(
         progress: called with the new verdicts after each batch, the kept ones first.
 
     Raises:
+        TypeError: ``rows`` is a file's name.
         ValueError: none of the known verdicts is about these rows, so they are another run's.
     """
+    if isinstance(rows, str | Path):
+        raise TypeError(f"rows must be stored completions: read_completions({str(rows)!r}, source)")
     judges = {row.task.id: _judged_by(env, row.task) for row in rows}
     subjects = {row.row: (row.task.id, row.digest, judges[row.task.id]) for row in rows}
     if known and not {s.subject for s in known} & set(subjects.values()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 from ..sandbox.redaction import redact, redacted_repr
@@ -85,14 +85,7 @@ class EnvSpec:
                 f"{self.id} is made by a script or a notebook (module __main__), which no other "
                 "process can import: put it into a module of its own and import that"
             )
-        return {
-            "id": self.id,
-            "entry_point": self.entry_point,
-            "kwargs": dict(self.kwargs),
-            "needs": self.needs,
-            "summary": self.summary,
-            "module": self.module,
-        }
+        return asdict(self)
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Self:

@@ -78,17 +78,13 @@ class State:
         """All tokens so far, of the prompt, the policy and the environment."""
         return tuple(i for span in self.spans for i in span.ids)
 
-    def hear_text(self, text: str) -> None:
-        """Add a turn of the policy of which there is text and nothing else."""
-        self.turns.append({"role": "assistant", "content": text})
-
     def hear(self, completion: Completion) -> None:
-        """Add a turn of the policy, with its tokens.
+        """Add a turn of the policy, with its tokens if it has them.
 
         Raises:
             ValueError: the tokens that the policy was given do not begin with those so far.
         """
-        self.hear_text(completion.text)
+        self.turns.append({"role": "assistant", "content": completion.text})
         if not completion.ids:
             return
         known, given = self.ids, tuple(completion.prompt_ids)

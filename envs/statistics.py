@@ -45,8 +45,8 @@ def clustered_interval(task_means: Sequence[float], z: float = 1.959964) -> tupl
     """Return a confidence interval for the mean over tasks with several samples each.
 
     Samples of one task are alike, so tasks, not samples, are what is counted: mean plus or
-    minus z times the standard error of the task means, cut to [0, 1]. Where all tasks have the
-    same mean it is Wilson's interval over tasks.
+    minus z times the standard error of the task means, cut to [0, 1]. If all tasks have the
+    same mean, it is Wilson's interval over tasks.
 
     Raises:
         ValueError: there are fewer than two tasks.

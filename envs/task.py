@@ -82,6 +82,8 @@ class Task:
 
 def _chat(messages: Conversation) -> tuple[Message, ...]:
     """Validate and copy chat messages."""
+    if not isinstance(messages, Sequence):
+        raise ValueError(f"a task's prompt must be text or chat messages, got {messages!r:.80}")
     if not messages:
         raise ValueError("a task's prompt needs at least one message, got none")
     for message in messages:

@@ -132,7 +132,7 @@ class TextEnv(gym.Env[str, str]):
         state = self._state
         if state is None or state.ended:
             raise RuntimeError("step needs a task to reply to: the episode is over, call reset")
-        self.advance_text([state], [action])
+        self.advance([state], [Completion(action)])
         info, reward = describe(state), state.step_rewards[-1] or 0.0
         ended: str = state.ended
         if ended:
@@ -189,24 +189,8 @@ class TextEnv(gym.Env[str, str]):
                 state.ended = "truncated"
             else:
                 going.append(state)
-        self._respond(going, [state.reply for state in going])
-
-    def advance_text(self, states: Sequence[State], replies: Sequence[str]) -> None:
-        """Take one turn in each episode, of which there is text and nothing else.
-
-        Raises:
-            TypeError: a reply is not text; no turn is taken.
-        """
-        for reply in replies:
-            if not isinstance(reply, str):  # judged, it would pass for an infrastructure failure
-                raise TypeError(f"a reply must be text, got {reply!r:.80}; no reply is ''")
-        for state, reply in zip(states, replies, strict=True):
-            state.hear_text(reply)
-        self._respond(states, replies)
-
-    def _respond(self, states: Sequence[State], replies: Sequence[str]) -> None:
-        """Add the environment's part of a turn to each episode."""
-        for state, turn in zip(states, self.respond_many(states, replies), strict=True):
+        turns = self.respond_many(going, [state.reply for state in going])
+        for state, turn in zip(going, turns, strict=True):
             self._take(state, turn)
 
     def _take(self, state: State, turn: Turn) -> None:

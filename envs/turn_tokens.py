@@ -54,19 +54,21 @@ def extend_prompt(
     conversation: Conversation,
     prefix: Sequence[int],
     options: Mapping[str, Any] | None = None,
+    last: int | None = None,
 ) -> list[int]:
     """Extend the tokens so far by those of the new messages.
 
     Text does not determine its tokens, so the policy's turns are never tokenised
-    again: only what the chat template adds after the last of them is. Where the policy wrote
-    the end-of-turn token itself, that is not added twice; the line feed that many templates
+    again: only what the chat template adds after the last of them is. If the policy wrote
+    the end-of-turn token itself, it is not added twice; the line feed that many templates
     put after it is the environment's.
 
     Args:
         tokenizer: as for :func:`encode_prompt`.
-        conversation: the policy's last turn is its last assistant message.
-        prefix: all tokens up to the end of that turn; empty before the first.
+        conversation: all messages.
+        prefix: all tokens up to the end of the policy's last turn; empty before the first.
         options: given to the chat template.
+        last: index of that turn; by default the last assistant message.
 
     Returns:
         Token ids; they begin with ``prefix``.
@@ -84,7 +86,7 @@ def extend_prompt(
         raise ValueError(
             "there are tokens of earlier turns, but no assistant message that they are"
         )
-    last = turns[-1]
+    last = turns[-1] if last is None else last
     if tokenizer.chat_template:
         added = _added(tokenizer, messages, last, _text(tokenizer, prefix[-1]), options)
     else:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..verifiers import Verdict
 from .episode import EpisodeGroup
+from .policy import Completion
 from .rollout import recorded
 from .state import State, describe, said
 from .text_env import TextEnv, known_options, verdict_info
@@ -166,7 +167,7 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
 
     def _advance(self, states: Sequence[State], replies: Sequence[str]) -> list[float]:
         """Take one turn in these episodes and return the rewards."""
-        self.env.advance_text(states, replies)
+        self.env.advance(states, [Completion(reply) for reply in replies])
         limit = self.max_episode_steps
         for state in states:
             if limit is not None and len(state.step_rewards) >= limit and not state.ended:
@@ -207,10 +208,9 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
             for p in ended:
                 self._begin(p)
             rows = [describe(state) for state in self._flat()]
-        if len(judged) < len(states):
-            for i in sorted({*range(len(states))}.difference(judged)):
-                if states[i].ended:
-                    more[i] = {"waiting": True}
+        for i in sorted({*range(len(states))}.difference(judged)):
+            if states[i].ended:
+                more[i] = {"waiting": True}
         infos = batched([more.get(i, {}) | row for i, row in enumerate(rows)] if more else rows)
         return self._observations(), rewards, terminated, truncated, infos
 

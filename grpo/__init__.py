@@ -21,13 +21,10 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> Any:
-        """Import a public name; one that has moved is found with a warning."""
-        if name.startswith("__") and name != "__all__":
-            raise AttributeError(f"module 'assay.grpo' has no attribute {name!r}")
-        api = importlib.import_module(".api", __name__)
-        try:
-            return globals()[name] if name in globals() else getattr(api, name)
-        except AttributeError:
-            from ._moved import find_moved
-
-            return find_moved(name)
+        """Import a public name when it is first used."""
+        if not name.startswith("__") or name == "__all__":
+            api = importlib.import_module(".api", __name__)
+            for names in (globals(), vars(api)):
+                if name in names:
+                    return names[name]
+        raise AttributeError(f"module 'assay.grpo' has no attribute {name!r}")

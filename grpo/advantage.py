@@ -222,7 +222,7 @@ def difficulty_weights(
     middle: float = 0.75,
     slope: float = 10.0,
 ) -> Tensor:
-    """What each advantage is multiplied by: GRPO-LEAD (arXiv 2504.09696), with its code's defaults.
+    """Weigh advantages by difficulty: GRPO-LEAD (arXiv 2504.09696), with its code's defaults.
 
     ``w(s) = easy + (hard - easy) / (1 + exp(slope (s - middle)))``, where s is the share of the
     group's replies that are right: ``w(s)`` for positive advantages, ``w(1 - s)`` for the others.
@@ -306,7 +306,7 @@ def outcome_advantages(
 def _stack(
     rewards: Tensor, named: Mapping[str, Tensor] | None, objective: Objective
 ) -> tuple[Tensor, Tensor]:
-    """Named rewards [K, P, G] and their weights [K], in the order of their names."""
+    """Stack named rewards [K, P, G] and their weights [K], in the order of their names."""
     if not named:
         raise ValueError(
             f"advantage={objective.advantage!r} needs rewards by name, got {named!r}: "
@@ -324,7 +324,7 @@ def _stack(
 
 
 def _scored(rewards: Tensor, lengths: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Rewards with zero for those that are missing, and which are there; both [P, G]."""
+    """Return rewards with zero for missing ones, and the mask of the others; both [P, G]."""
     if rewards.dim() != 2:
         raise ValueError(f"rewards must be [P, G], got {tuple(rewards.shape)}")
     if lengths is not None and lengths.shape != rewards.shape:
@@ -336,7 +336,7 @@ def _scored(rewards: Tensor, lengths: Tensor | None = None) -> tuple[Tensor, Ten
 
 
 def _differing(rewards: Tensor, scored: Tensor) -> Tensor:
-    """Rewards [P, G] of groups that hold two different ones.
+    """Mark the rewards [P, G] of groups that hold two different ones.
 
     Compared as they are, not through a mean: rounding would turn eight times 0.1 into noise.
     """
@@ -353,6 +353,6 @@ def _centred(rewards: Tensor, scored: Tensor) -> Tensor:
 
 
 def _whiten_groups(values: Tensor, scored: Tensor, *, eps: float) -> Tensor:
-    """Whiten over the batch; a group that was all zero stays so, but is in the statistics."""
+    """Whiten over the batch; a group of zeros stays zero, but is in the statistics."""
     informative = (values != 0).any(dim=1, keepdim=True) & scored
     return whiten(values, scored, eps=eps).masked_fill(~informative, 0.0)

@@ -13,7 +13,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 from .batch import Batch, Row
-from .checkpoint import CheckpointError, begun, list_checkpoints
+from .checkpoint import CheckpointError, list_checkpoints
 from .config import GRPOConfig, Objective
 from .distributed import ProcessFailed, ProcessLost, World
 from .draw import derive_seed
@@ -25,6 +25,7 @@ from .logprobs import choose_forward, chosen_logprobs
 from .loss import policy_loss
 from .presets import PRESETS
 from .records import read_metrics
+from .run_directory import begun
 from .sampler import Engine, ModelPolicy, sample
 from .tasks import evaluate, held_out_tasks, training_tasks
 from .trackers import Tracker

@@ -1,4 +1,4 @@
-"""From episodes to rows of tokens, and from rows to padded tensors within a budget.
+"""Turn episodes into rows of tokens, and rows into padded tensors within a budget.
 
 Shapes: P prompts, G replies to each (the most that any of them has), S prompt tokens, T reply
 tokens. "Reply" is all that follows the prompt: the policy's tokens and, in episodes of several
@@ -151,7 +151,7 @@ class Batch:
 
 
 def longest_row(model: Any) -> int | None:
-    """Tokens of prompt and reply together that the model's positions allow; None for any number.
+    """Return the most tokens of a prompt and its reply that the positions allow; None: any number.
 
     From the original length on, a "dynamic" or "longrope" rotary embedding turns all positions of
     a batch otherwise: log-probabilities then depend on the batch's longest row, and a reply's
@@ -191,7 +191,7 @@ def micro_batches(groups: Sequence[Sequence[Row]], *, budget: int) -> list[list[
     is over the budget is cut into several with the same prompt; a single row over it stands alone.
     """
     pieces = [piece for rows in groups for piece in _pieces(rows, budget)]
-    # The longest first: a batch's first piece then tells its T.
+    # The longest first: a batch's first piece then sets its T.
     pieces.sort(key=lambda rows: (len(rows[0].reply), len(rows[0].prompt), len(rows)), reverse=True)
     batches: list[list[list[Row]]] = []
     p, s, g, t = 0, 0, 0, 0

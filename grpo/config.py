@@ -129,7 +129,7 @@ class Objective:
 
     @property
     def upper_clip(self) -> float:
-        """``clip_high``, or ``clip`` where it is not set."""
+        """``clip_high``, or ``clip`` if it is not set."""
         return self.clip if self.clip_high is None else self.clip_high
 
     @property
@@ -156,7 +156,7 @@ class GRPOConfig(Objective):
         warmup_steps: steps over which it rises linearly. Without any, a few steps at full rate
             can drive all rewards to zero, where no gradient leads back.
         schedule: of the learning rate after the warm-up: ``constant``, or a ``linear`` or
-            ``cosine`` decay that comes to 0 after the last step.
+            ``cosine`` decay to 0 after the last step.
         weight_decay: of AdamW.
         max_grad_norm: longer gradients are scaled down to this length.
         num_iterations: times each rollout is trained on, mu in the papers.
@@ -259,7 +259,7 @@ class GRPOConfig(Objective):
         return rate * (left if self.schedule == "linear" else (1 - math.cos(math.pi * left)) / 2)
 
     def to_json(self) -> dict[str, Any]:
-        """A dict of plain JSON values."""
+        """Return the settings as plain JSON values."""
         return asdict(self)
 
 
@@ -319,7 +319,7 @@ _SPREADS = {
 
 
 def _unread(o: Any) -> Iterator[tuple[str, str, str]]:
-    """Settings that nothing reads beside the others: their names, beside what, and the remedy."""
+    """Yield settings that nothing reads beside the others: names, beside what, the remedy."""
     surrogate, advantage = f"surrogate={o.surrogate!r}", f"advantage={o.advantage!r}"
     if o.surrogate == "cispo":
         yield "clip clip_high", surrogate, "use cispo_cap and cispo_floor"
@@ -393,7 +393,7 @@ def _contradictions_of_run(o: Any) -> Iterator[str]:
             yield f"{name} must be at most prompts_per_step ({o.prompts_per_step}), got {value}"
     for name in ("keep_best", "early_stop"):
         if getattr(o, name) and not o.eval_every:
-            yield f"{name} goes by evaluations, and eval_every is 0: set eval_every above 0"
+            yield f"{name} needs evaluations, and eval_every is 0: set eval_every above 0"
     if o.reference_every and not o.beta:
         yield (
             "reference_every refreshes the model of the KL penalty, and beta is 0: set beta "

@@ -1,8 +1,8 @@
-"""Credit: from judged episodes to rows of tokens, each with its advantage.
+"""Assign credit: turn judged episodes into rows of tokens, each with its advantage.
 
-Here the named rewards of :mod:`assay.envs` meet the pure functions of :mod:`~assay.grpo.advantage`
-and :mod:`~assay.grpo.loss`. What weighs a token (the sampler's mismatch, its entropy) is
-multiplied into its advantage: every surrogate is proportional to it.
+Passes the named rewards of :mod:`assay.envs` to the pure functions of
+:mod:`~assay.grpo.advantage` and :mod:`~assay.grpo.loss`. Token weights (by mismatch or entropy) are
+multiplied into advantages: every surrogate is proportional to them.
 
 Shapes: P groups, G episodes in the largest of them, B rows (the episodes that have a reward),
 T tokens of the longest reply, K turns.
@@ -20,14 +20,14 @@ from ..envs import Episode, EpisodeGroup, outcome
 from .advantage import outcome_advantages, process_advantages
 from .batch import Row, row_of
 from .config import Objective
-from .logprobs import Reading
+from .logprobs import TokenScores
 from .loss import mismatch_weights, penalised_rewards, top_entropy_mask
 
 NAN = float("nan")
 
 
 def rows_of(groups: Sequence[EpisodeGroup]) -> list[Row]:
-    """Rows of all episodes that have a reward, group by group, with no advantage yet.
+    """Make rows of all episodes that have a reward, group by group, without advantages.
 
     Those of further branches of an episode come after the first rows of all.
     """
@@ -37,7 +37,7 @@ def rows_of(groups: Sequence[EpisodeGroup]) -> list[Row]:
 
 
 def reads_policy(objective: Objective) -> bool:
-    """Whether :func:`credit` needs the trainer's own reading of the rows."""
+    """Return whether :func:`credit` needs the scores of the rows under the trainer."""
     return objective.correction != "none" or objective.top_entropy < 1
 
 
@@ -45,7 +45,7 @@ def credit(
     groups: Sequence[EpisodeGroup],
     rows: Sequence[Row],
     objective: Objective,
-    reading: Sequence[Reading] | None = None,
+    reading: Sequence[TokenScores] | None = None,
 ) -> list[Row]:
     """Give each row the advantages of its tokens.
 
@@ -82,7 +82,7 @@ def credit(
 
 
 def flat_share(groups: Sequence[EpisodeGroup], rows: Sequence[Row]) -> float:
-    """Share of groups that teach nothing: no token of theirs has an advantage.
+    """Return the share of groups without a gradient: none of their tokens has an advantage.
 
     ``rows`` are theirs, from :func:`credit`. With ``advantage="group"`` these are groups whose
     rewards are all equal, or whose tokens are all masked.
@@ -98,7 +98,7 @@ def flat_share(groups: Sequence[EpisodeGroup], rows: Sequence[Row]) -> float:
 def reward_table(
     groups: Sequence[EpisodeGroup], of: Callable[[Episode], float | None] = lambda e: e.reward
 ) -> Tensor:
-    """Rewards of groups of any sizes as [P, G] of float64; NaN if there is none."""
+    """Return rewards of groups of any sizes as [P, G] of float64; NaN if missing."""
     width = max(len(group.episodes) for group in groups)
     found = [[of(e) for e in group.episodes] for group in groups]
     padded = [[NAN if r is None else r for r in row] + [NAN] * (width - len(row)) for row in found]
@@ -108,7 +108,7 @@ def reward_table(
 def _of_outcomes(
     groups: Sequence[EpisodeGroup], rows: Sequence[Row], objective: Objective
 ) -> list[float]:
-    """One advantage for each row."""
+    """Compute one advantage for each row."""
     rewards = reward_table(groups)
     there = ~rewards.isnan()
     if objective.beta and objective.kl_in == "reward":
@@ -132,7 +132,7 @@ def _of_outcomes(
 def _of_turns(
     groups: Sequence[EpisodeGroup], rows: Sequence[Row], objective: Objective
 ) -> list[tuple[float, ...]]:
-    """Advantages of each row's tokens, from the rewards of its turns."""
+    """Compute the advantages of each row's tokens from the rewards of its turns."""
     _require_turn_rewards(groups)
     rest = iter(rows)
     found = []
@@ -184,8 +184,10 @@ def _require_turn_rewards(groups: Sequence[EpisodeGroup]) -> None:
         )
 
 
-def _weighed(rows: Sequence[Row], reading: Sequence[Reading], objective: Objective) -> list[Row]:
-    """Advantages times the weights of tokens; the trainer's log-probabilities where corrected."""
+def _weighed(
+    rows: Sequence[Row], reading: Sequence[TokenScores], objective: Objective
+) -> list[Row]:
+    """Multiply advantages by token weights; if corrected, use the trainer's log-probabilities."""
     mask, advantages = row_table(rows, "written").bool(), row_table(rows, "advantages")
     read = [replace(r, logprobs=x.logprobs) for r, x in zip(rows, reading, strict=True)]
     if objective.correction != "none":
@@ -210,11 +212,11 @@ def _weighed(rows: Sequence[Row], reading: Sequence[Reading], objective: Objecti
 
 
 def row_table(rows: Sequence[Row], name: str) -> Tensor:
-    """What a field of rows says of each reply token: [B, T] of float64, 0 past the end."""
+    """Return a field of rows for each reply token: [B, T] of float64, 0 past the end."""
     return _padded([getattr(row, name) for row in rows])
 
 
 def _padded(values: Sequence[Sequence[float]]) -> Tensor:
-    """[B, T] of float64, 0 past the end."""
+    """Pad to [B, T] of float64, with 0 past the end."""
     width = max((len(v) for v in values), default=0)
     return torch.tensor([[*v, *[0.0] * (width - len(v))] for v in values], dtype=torch.float64)

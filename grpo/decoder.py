@@ -1,4 +1,4 @@
-"""Decoding: the state of a batch of rows that each get one more token at a time.
+"""Decode a batch of rows one token at a time.
 
 Shapes: B rows, Q prompts, S tokens of the longest, K key-value heads, R query heads to each, E head
 size, V vocabulary.
@@ -7,15 +7,19 @@ size, V vocabulary.
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 from torch import Tensor
 from transformers import AttentionInterface, DynamicCache
 
-from .model import attention
+from .model import attention, computed_dtype, first_that_agrees
+
+_log = logging.getLogger(__name__)
 
 
 class Prefill:
@@ -50,7 +54,7 @@ class Prefill:
         self.logits: Tensor = output.logits[:, -1]
 
     def keys_values(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Keys and values of each layer, [Q, K, S, E], which the cache forgets.
+        """Yield keys and values of each layer, [Q, K, S, E], and drop them from the cache.
 
         Raises:
             ValueError: a layer keeps something else, such as a window or a state.
@@ -85,7 +89,7 @@ MakeDecoder = Callable[[Any, Sequence[Sequence[int]], Sequence[int], int], Decod
 
 
 class CopyDecoder:
-    """By transformers' cache, copied to each row: right for every model with keys and values."""
+    """Decodes by transformers' cache, copied to each row: works for every causal model."""
 
     def __init__(
         self, model: Any, prompts: Sequence[Sequence[int]], copies: Sequence[int], room: int
@@ -192,13 +196,13 @@ class SharedDecoder:
                 shared_prompts=self,
             )
         if self._layers_asked != len(self._prompts):
-            raise ValueError("the model's attention has a way of its own: it never asked for ours")
+            raise ValueError("the model's attention does not go through transformers' interface")
         self.logits = output.logits[:, -1]
         self._positions = self._positions + 1
         self._length += 1
 
     def attend(self, layer: int, query: Tensor, new: Tensor) -> Tensor:
-        """What each row's newest token takes from its prompt and its reply.
+        """Attend from each row's newest token to its prompt and its reply.
 
         Args:
             layer: number of the layer.
@@ -245,9 +249,9 @@ class SharedDecoder:
         return x if self._seat_of is None else x.index_select(1, self._seat_of)
 
     def _seat(self) -> None:
-        """Give each row a seat at its prompt; where that is the rows' own order, none is needed.
+        """Give each row a seat at its prompt; if that is the rows' own order, none is needed.
 
-        In a seat that is empty any row may sit: nobody looks at what it gets.
+        An empty seat holds any row; its result is not read.
         """
         counts = np.bincount(self._prompt_of, minlength=self._prompts[0][0].shape[1])
         order = np.argsort(self._prompt_of, kind="stable")
@@ -276,7 +280,7 @@ class SharedDecoder:
             self._bias = self._bias[kept]
 
     def _make_room(self) -> None:
-        """See to it that another token fits, for the rows there are now."""
+        """Grow the buffers if another token does not fit."""
         if self._replies and self._length < self._replies[0].shape[3]:
             return
         n = self._length
@@ -333,3 +337,42 @@ def _attend(
 
 
 AttentionInterface.register(NAME, _attend)
+
+
+DECODERS: dict[str, MakeDecoder] = {"shared": SharedDecoder, "copy": CopyDecoder}
+_chosen: WeakKeyDictionary[Any, tuple[tuple[Any, ...], str]] = WeakKeyDictionary()
+
+
+def choose_decoder(model: Any) -> tuple[str, MakeDecoder]:
+    """Choose the faster decoder if it agrees with the copied cache on a small made-up batch.
+
+    The batch is tried once for a model, and again if its dtype, device, mode or attention changes.
+    """
+    parameter = next(model.parameters())
+    attention = model.config.get_text_config()._attn_implementation
+    state = parameter.dtype, computed_dtype(model), parameter.device, model.training, attention
+    known = _chosen.get(model)
+    if known is None or known[0] != state:
+        faster: dict[str, MakeDecoder] = {"shared": SharedDecoder}
+        found = first_that_agrees(model, faster, lambda make: _probe(model, make), CopyDecoder)
+        known = _chosen[model] = state, found or "copy"
+        _log.info("replies are decoded by the %r decoder", known[1])
+    return known[1], DECODERS[known[1]]
+
+
+def _probe(model: Any, make: MakeDecoder) -> list[Tensor]:
+    """Compute log-probabilities along two prompts of different lengths, dropping rows midway."""
+    generator = torch.Generator().manual_seed(0)
+    vocabulary = int(model.config.get_text_config().vocab_size)
+
+    def ids(n: int) -> Tensor:
+        return torch.randint(vocabulary, (n,), generator=generator)
+
+    decoder = make(model, [ids(7).tolist(), ids(4).tolist()], [2, 3], 6)
+    found = [decoder.logits.float().log_softmax(-1)]
+    for rows in ([0, 1, 2, 3, 4], [0, 1, 2, 3, 4], [0, 4, 2, 3], [0, 1, 2, 3], [2, 1], [0, 1]):
+        if len(rows) < len(decoder.logits):
+            decoder.keep(torch.tensor(rows, device=model.device))
+        decoder.feed(ids(len(rows)).to(model.device))
+        found.append(decoder.logits.float().log_softmax(-1))
+    return found

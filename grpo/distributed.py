@@ -36,7 +36,7 @@ TIMEOUT = "ASSAY_TIMEOUT_S"
 
 
 class ProcessLost(RuntimeError):
-    """Another process has died, or has said nothing for too long."""
+    """Another process has died, or has not answered in time."""
 
 
 class ProcessFailed(RuntimeError):
@@ -66,12 +66,12 @@ class World:
 
     @classmethod
     def single(cls) -> Self:
-        """One process alone: everything here costs nothing."""
+        """Return a world of one process."""
         return cls(0, 1)
 
     @classmethod
     def join(cls) -> Self:
-        """The processes that ``torchrun`` or ``accelerate launch`` has started; else one alone.
+        """Join the processes that ``torchrun`` or ``accelerate launch`` has started; else be alone.
 
         One waits for another for as many seconds as the environment variable ``ASSAY_TIMEOUT_S``
         says, or 1800: longer than the slowest verifier makes a rollout wait. On a machine with
@@ -100,7 +100,7 @@ class World:
         return world
 
     def leave(self) -> None:
-        """Close the connections; nothing more can be said."""
+        """Close the connections; no collective can be called any more."""
         if self.size > 1 and dist.is_initialized():
             from accelerate import PartialState
 
@@ -126,7 +126,7 @@ class World:
                 dist.broadcast(tensor, src=0)
 
     def gather(self, value: T) -> list[T]:
-        """Each process's value, in their order, in all of them."""
+        """Return the values of all processes, in their order, in all of them."""
         if self.size == 1:
             return [value]
         found: list[Any] = [None] * self.size
@@ -135,7 +135,7 @@ class World:
         return found
 
     def together(self, work: Callable[[], T], *, breakable: bool = False) -> list[T]:
-        """Do some work, which calls no other process, in each; have all results in all of them.
+        """Run ``work`` in each process, without collectives; return all results in all of them.
 
         Ctrl-C and SIGTERM may break off what is ``breakable``.
 
@@ -169,12 +169,12 @@ class World:
         return [value for _, value in found]
 
     def decide(self, work: Callable[[], T], *, breakable: bool = False) -> T:
-        """As :meth:`together`, in the main process only: have its result in all."""
+        """Run ``work`` in the main process only; return its result in all."""
         found = self.together(lambda: [work()] if self.is_main else [], breakable=breakable)
         return found[0][0]
 
     def stop_if_asked(self, signals: Signals) -> None:
-        """Raise in all processes if Ctrl-C or SIGTERM has come to one of them.
+        """Raise in all processes if one of them received Ctrl-C or SIGTERM.
 
         Raises:
             KeyboardInterrupt, Terminated: as the first of these signals says.
@@ -246,12 +246,12 @@ class Shards:
         self.split()
 
     def forward(self, model: Any, batch: Batch, temperature: float) -> tuple[Tensor, Tensor]:
-        """A :data:`~assay.grpo.logprobs.Forward` of the twin, whatever model is given."""
+        """Run the forward on the twin; a :data:`~assay.grpo.logprobs.Forward`."""
         found: tuple[Tensor, Tensor] = self._trained(batch, temperature)
         return found
 
     def parameters(self) -> list[Any]:
-        """Of the twin, in the order of the whole model's."""
+        """Return the twin's parameters, in the order of the whole model's."""
         return list(self._trained.parameters())
 
     @torch.no_grad()

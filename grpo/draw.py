@@ -22,7 +22,7 @@ _TURN = 1 << 40  # between the numbers of an episode's turns
 
 
 def derive_seed(seed: int, *address: int) -> int:
-    """A seed in [0, 2**63) for a part of a run, such as ``derive_seed(seed, step)``."""
+    """Derive a seed in [0, 2**63) for a part of a run, such as ``derive_seed(seed, step)``."""
     state = _mix_one(seed % 2**64)
     for part in address:
         state = _mix_one(state ^ _mix_one((part + int(_GAMMA)) % 2**64))
@@ -30,7 +30,7 @@ def derive_seed(seed: int, *address: int) -> int:
 
 
 def uniforms(seed: int, rows: NDArray[np.int64], positions: int) -> NDArray[np.float64]:
-    """Numbers [B, positions] in [0, 1) for row numbers [B].
+    """Return random numbers [B, positions] in [0, 1) for row numbers [B].
 
     Multiples of 2**-32: none is so close to 1 that rounding makes it 1.
     """
@@ -56,7 +56,7 @@ def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 class RowNumbers:
-    """Numbers rows for their random numbers, in whatever calls they come.
+    """Numbers rows, which address their random numbers, over several calls.
 
     Episodes are numbered in the order of their first turns, from ``next`` on; each keeps its number
     in later turns, which are found by the tokens that they go on from.
@@ -177,7 +177,7 @@ class Distribution:
         return self._invert(self._kept(logits.float() / self.temperature), chances)
 
     def _kept(self, logits: Tensor) -> Tensor:
-        """The logits, -inf where a token is cut off."""
+        """Set the logits of tokens that are cut off to -inf."""
         if 0 < self.top_k < logits.shape[-1]:
             least = logits.topk(self.top_k, dim=-1).values[:, -1:]
             logits = logits.masked_fill(logits < least, -torch.inf)
@@ -213,7 +213,7 @@ class Distribution:
 
 
 def _by_blocks(p: Tensor, chances: Tensor) -> tuple[Tensor, Tensor]:
-    """Tokens [B, 1] of weights [B, V] at the chances [B], and the sums [B, 1] of the weights."""
+    """Return tokens [B, 1] of weights [B, V] at the chances [B], and the weights' sums [B, 1]."""
     rows, v = p.shape
     if v % _BLOCK:
         p = torch.nn.functional.pad(p, (0, -v % _BLOCK))

@@ -11,6 +11,8 @@ from typing import Any
 from ..envs import EpisodeGroup
 from .config import GRPOConfig
 
+METRIC = "held_out/reward"
+"""What evaluations are compared by."""
 NEARLY_ALL, NEARLY_NOTHING = 0.98, 0.01
 _ALARM_AFTER = 3
 
@@ -28,15 +30,15 @@ class SamplerMismatch(RuntimeError):
 
 
 class RatioExploded(RuntimeError):
-    """The policy has moved so far from the one that sampled that its rollout tells it nothing."""
+    """The policy has moved too far from the one that sampled to learn from its rollout."""
 
 
 class NothingToLearn(RuntimeError):
-    """Rollout after rollout holds nothing that a gradient could come from."""
+    """Several rollouts in a row have no gradient."""
 
 
 class TrainingAlarm(UserWarning):
-    """Training goes on, but there is nothing in the rewards to learn from."""
+    """Training goes on, but the rewards hold nothing to learn from."""
 
 
 def require_scored(groups: Sequence[EpisodeGroup], step: int, most: float) -> None:
@@ -61,7 +63,7 @@ def drift(sums: Mapping[str, float]) -> float:
     """Mean of p / q - 1 - log(p / q) over tokens that q sampled, p being the policy, in nats.
 
     An unbiased estimate of KL(q || p) that is never negative (Schulman, "Approximating KL
-    divergence", 2020: k3). The mean of the ratio itself tells little: it is expected to be 1
+    divergence", 2020: k3). The mean of the ratio itself says little: its expectation is 1
     however far p is from q. NaN without tokens.
 
     Args:
@@ -87,7 +89,7 @@ def require_near(sums: Mapping[str, float], config: GRPOConfig, step: int, *, fr
     """
     far, name = drift(sums), "max_mismatch" if fresh else "max_drift"
     most = getattr(config, name)
-    if not most or not far > most:  # NaN is the gradient's to tell
+    if not most or not far > most:  # NaN is found in the gradient
         return
     found = (
         f"step {step}: the policy is {far:.3g} nats a token from the one that sampled (a log ratio "
@@ -127,7 +129,7 @@ class Ending:
 
     Attributes:
         reason: for people.
-        well: it has got what there was to get; else it is stuck.
+        well: the tasks are solved; else the run is stuck.
     """
 
     reason: str
@@ -186,3 +188,24 @@ class Patience:
         if self._streak == _ALARM_AFTER:
             self.alarm = reason
         return Ending(reason, found.well) if 0 < self._most <= self._streak else None
+
+
+class EarlyStop:
+    """Counts evaluations in a row without a better one; so many end the run, 0 never."""
+
+    def __init__(self, evaluations: int) -> None:
+        self._most, self._since, self._best = evaluations, 0, -math.inf
+
+    def check(self, row: Mapping[str, Any]) -> Ending | None:
+        """Take a row, with an evaluation or without; say why the run ends, if it does."""
+        value = row.get(METRIC)
+        if value is None:
+            return None
+        better = value > self._best  # False for NaN
+        self._best, self._since = (value, 0) if better else (self._best, self._since + 1)
+        if not self._most or self._since < self._most:
+            return None
+        return Ending(
+            f"{self._since} evaluations in a row were no better than {METRIC} = {self._best:.4g}",
+            True,
+        )

@@ -55,7 +55,7 @@ class Signals:
             self.deliver()
 
     def deliver(self) -> None:
-        """Do what a signal that is held back asks for."""
+        """Obey a signal that is held back."""
         if self._held:
             self._obey(self._held.pop(0), None)
 
@@ -99,7 +99,7 @@ def deliver(number: int, handler: Any, frame: Any) -> None:
 
 
 def in_main_thread() -> bool:
-    """Whether this is the thread that Python delivers signals in."""
+    """Return whether this is the thread in which Python delivers signals."""
     return threading.current_thread() is threading.main_thread()
 
 
@@ -168,7 +168,7 @@ def time_limit(seconds: float, what: str) -> Iterator[None]:
 
 
 def _running() -> tuple[str, str]:
-    """The innermost frame of each other thread that does not wait for work, and their stacks."""
+    """Describe the other threads that do not wait for work: innermost frames, and stacks."""
     names = {t.ident: t.name for t in threading.enumerate() if t is not threading.current_thread()}
     places, stacks = [], []
     for ident, frame in sys._current_frames().items():

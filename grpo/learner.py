@@ -14,30 +14,24 @@ from pathlib import Path
 from typing import Any
 
 from ..envs import EpisodeGroup, Refill
+from ..envs.group_summary import Score, rollout_metrics, sample_groups
 from ..sandbox.pool.threads import Threads
 from ..sandbox.redaction import redact
 from .batch import Row
 from .checkpoint import (
     CheckpointError,
-    EarlyStop,
     State,
-    alone_in,
-    find_start,
     is_sharded,
-    keep_best,
     list_checkpoints,
     load_checkpoint,
-    read_config,
-    require_room,
-    require_same,
     save_checkpoint,
-    write_config,
 )
 from .config import GRPOConfig
 from .credit import credit, flat_share, reads_policy, rows_of
 from .distributed import World
 from .draw import derive_seed
 from .guards import (
+    EarlyStop,
     Ending,
     NothingToLearn,
     Patience,
@@ -48,29 +42,31 @@ from .guards import (
     require_scored,
 )
 from .interrupt import Signals, time_limit
-from .log import (
-    MetricsLog,
-    Progress,
-    due,
-    filter_metrics,
-    rollout_metrics,
-    sample_groups,
-)
+from .log import MetricsLog, Progress, due, filter_metrics
 from .logprobs import choose_forward, reading_drift
 from .loss import merge_sums
 from .records import FILE, read_metrics, write_about
 from .reference import Reference
+from .run_directory import (
+    alone_in,
+    find_start,
+    keep_best,
+    read_config,
+    require_room,
+    require_same,
+    write_config,
+)
 from .sampler import Engine, ModelPolicy
-from .tasks import Kept, Rollout, Score, Tasks, splits_of
+from .tasks import Kept, Rollout, Tasks, score_of, splits_of
 from .trackers import Tracker, require_trackers
-from .update import Updater, minibatches, teaching, update_metrics
+from .update import Updater, minibatches, rows_with_gradient, update_metrics
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class _Step:
-    """What a step has found so far: rows to train on, metrics of its rollout, sample groups.
+    """A step in progress: rows to train on, metrics of its rollout, sample groups.
 
     ``sums`` are those of its optimizer steps (:func:`~assay.grpo.accumulate_gradient`), ``first``
     of the first alone, which the sampler's weights took; ``norms`` the lengths of the gradients.
@@ -102,13 +98,13 @@ class Learner:
             ``run.json`` and what trackers write.
         held_out: as ``rollout``, for the tasks of evaluation.
         resume: go on from the newest whole checkpoint in ``out_dir``.
-        progress: show a progress bar where there is a terminal.
+        progress: show a progress bar if the error stream is a terminal.
         on_step: called with each row of metrics.
         engine: what samples in the model's place, such as a :class:`VLLMPolicy`; it is given the
             weights of each step. The main process's is used.
         trackers: see :class:`~assay.grpo.log.MetricsLog`.
         samples: groups that are kept of a step, to be read; 0 for none.
-        about: what else tells this run from others, such as its environment: for ``run.json``.
+        about: what else identifies the run, such as its environment: for ``run.json``.
         world: the processes that train together; by default those that ``torchrun`` has started.
             The main one alone writes, shows and calls ``on_step``.
         shard: cut weights, gradients and optimizer state up between processes (FSDP2).
@@ -188,7 +184,7 @@ class Learner:
         A run ends before its last step, and well, if ``early_stop`` says so or if every reply has
         been right for ``alarm_patience`` rollouts. However it ends (at the end, at Ctrl-C or
         SIGTERM, by an error), a checkpoint is left. A signal drops a rollout that is in flight,
-        which is done again when the run is resumed, and lets updates of a step come to their end.
+        which is done again when the run is resumed, and completes the updates of a step.
         After an error between two updates of a step its later updates are dropped.
 
         Raises:
@@ -235,7 +231,7 @@ class Learner:
         world = self.world
         if self._saved == (self.step, self._unlogged is None):
             return self._checkpoints / f"step-{self.step:06d}"
-        if world.lost:  # the shards of others cannot be had
+        if world.lost:  # the shards of others are lost
             if is_sharded(self.optimizer) or not world.is_main:
                 return self._checkpoints
             world = World.single()
@@ -257,7 +253,7 @@ class Learner:
         return path
 
     def policy(self, *, seed: int, **settings: Any) -> Engine:
-        """The model as it is now, as a policy; ``settings`` override those of the config."""
+        """Return the current model as a policy; ``settings`` override those of the config."""
         if self.engine is not None:
             self.engine.sync(self.model, self.step)
             self.engine.reseed(seed)
@@ -267,7 +263,7 @@ class Learner:
         return ModelPolicy(self.model, self.tokenizer, seed=seed, **chosen)
 
     def score(self, *, step: int = 0) -> Score:
-        """Evaluate the model as it is now; the same sampling seed every time.
+        """Evaluate the current model, with the same sampling seed every time.
 
         Raises:
             ValueError: the learner was given no held-out tasks, or fewer replies to each than
@@ -279,7 +275,7 @@ class Learner:
         heat, seed = self.config.eval_temperature, derive_seed(self.config.seed)
         settings = {} if heat is None else {"temperature": heat}
         found = self._play(rollout, step, seed, **settings)
-        return Score.of(found, samples=self.config.eval_samples)
+        return score_of(found, self.config.eval_samples)
 
     def _train_step(self) -> None:
         """Roll out, update, evaluate if it is due, log and save."""
@@ -326,8 +322,9 @@ class Learner:
         if groups and self._samples and due(number, self.config.steps):
             known = iter([row.mean_advantage for row in rows])  # only what is scored has a row
             of = [None if e.reward is None else next(known) for g in groups for e in g.episodes]
-            seed, count = self.config.seed, self._samples
-            samples = sample_groups(groups, step=number, seed=seed, count=count, advantages=of)
+            seed = self.config.seed
+            order = sorted(range(len(groups)), key=lambda i: derive_seed(seed, number, i))
+            samples = sample_groups(groups, order, count=self._samples, advantages=of)
         return _Step(number, rows, found, samples)
 
     def _play(
@@ -342,7 +339,7 @@ class Learner:
         )
 
     def _next(self, number: int) -> tuple[Sequence[EpisodeGroup], dict[str, float]]:
-        """The rollout of a step, and begin those of up to ``max_staleness`` steps after it."""
+        """Return the rollout of a step, and begin those of up to ``max_staleness`` later steps."""
         engine: Any = self.engine
         engine.sync(self.model, self.step)
         last = min(number + self.config.max_staleness, self.config.steps)
@@ -358,7 +355,7 @@ class Learner:
         return groups, {**filter_metrics(self.rollout), "staleness": float(step - 1 - began)}
 
     def _rows(self, groups: Sequence[EpisodeGroup], found: dict[str, float]) -> list[Row]:
-        """Rows of all episodes that have a reward, with their advantages.
+        """Make rows of all episodes that have a reward, with their advantages.
 
         ``found`` gets the sampler's mismatch if that is corrected: the rows have none then.
         """
@@ -382,7 +379,9 @@ class Learner:
         done = False
         try:
             for part in minibatches(step.rows, self.config, step.number) if step.rows else []:
-                if teaching(part, self.config):  # momentum alone must not move the weights
+                if rows_with_gradient(
+                    part, self.config
+                ):  # momentum alone must not move the weights
                     self._take(part, step, rate)
             done = True
         finally:
@@ -417,7 +416,7 @@ class Learner:
         return row | {"tokens/s": row["tokens/sampled"] / max(seconds, 1e-9)}
 
     def _evaluate(self, step: int, *, last: bool = False) -> dict[str, float]:
-        """Held-out numbers, if they are due: at the start, every few steps, at the end."""
+        """Evaluate on held-out tasks if it is due: at the start, every few steps, at the end."""
         every = self.config.eval_every
         now = every and (last or step % every == 0 or step == self.config.steps)
         if not now or self.held_out is None:
@@ -428,7 +427,7 @@ class Learner:
         return {**found, "seconds/evaluation": time.perf_counter() - started}
 
     def _finish(self, row: dict[str, Any], samples: Sequence[Mapping[str, Any]] = ()) -> None:
-        """The step is over: its row is written, and what goes by whole steps takes notice."""
+        """Log the step, and run what happens once a step."""
         self.step = row["step"]
         every = self.config.reference_every
         if self.reference is not None and every and self.step and self.step % every == 0:
@@ -450,7 +449,7 @@ class Learner:
         self.world.decide(write)
 
     def _open(self, stack: ExitStack, anew: bool) -> tuple[MetricsLog, Progress]:
-        """What the main process writes and shows, open for as long as the stack."""
+        """Open what the main process writes and shows; the stack closes it."""
         resumed_at = (-1 if anew else self.step) if self._resumed else None
         progress = Progress(self.config.steps, self.step, show=self._show)
         settings = redact(self.config.to_json())
@@ -468,12 +467,12 @@ class Learner:
             )
 
     def _log_size(self) -> int:
-        """Bytes of the metrics: every run that trains in ``out_dir`` begins by writing some."""
+        """Return the size of the metrics: every run in ``out_dir`` begins by writing some."""
         path = self.out_dir / FILE
         return path.stat().st_size if path.exists() else 0
 
     def _begin(self, resume: bool) -> Path | None:
-        """Where the run begins; see that it can, before hours of training find out."""
+        """Find where the run begins, and require the disk space that it needs."""
         start = find_start(self.out_dir, resume=resume)
         kept = len(list_checkpoints(self._checkpoints))
         wanted = self.config.keep_checkpoints + 1 - kept if self.config.save_every else 1

@@ -303,7 +303,7 @@ def _base_of(path: Path) -> Path:
 def _device(name: str) -> torch.device:
     try:
         device = torch.device(name)
-        torch.zeros(1, device=device).tolist()  # only use shows whether it is there
+        torch.zeros(1, device=device).tolist()  # only use shows whether it exists
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise ModelError(
             f"cannot use device {name!r}: {str(error).splitlines()[0][:120]}. Use 'cpu', or "

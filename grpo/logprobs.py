@@ -298,8 +298,8 @@ def _scatter(batch: Batch, logprobs: Tensor, entropy: Tensor) -> tuple[Tensor, T
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """A model's log-probability of each of a row's reply tokens, and the entropy it had, in nats.
+class TokenScores:
+    """A model's log-probability and entropy at each of a row's reply tokens, in nats.
 
     0.0 on those that the policy did not write.
     """
@@ -311,20 +311,20 @@ class Reading:
 @torch.no_grad()
 def read_rows(
     model: Any, forward: Forward, rows: Sequence[Row], *, temperature: float, budget: int
-) -> list[Reading]:
+) -> list[TokenScores]:
     """Read rows under a model, in forward passes of at most ``budget`` padded tokens."""
-    found: dict[int, Reading] = {}
+    found: dict[int, TokenScores] = {}
     for groups in micro_batches(by_prompt(rows), budget=budget):
         logprobs, entropy = forward(model, Batch.of(groups, device=model.device), temperature)
         tables = zip(groups, logprobs.tolist(), entropy.tolist(), strict=True)
         for group, of_group, entropies in tables:
             for row, values, more in zip(group, of_group, entropies, strict=False):
                 n = len(row.reply)
-                found[id(row)] = Reading(tuple(values[:n]), tuple(more[:n]))
+                found[id(row)] = TokenScores(tuple(values[:n]), tuple(more[:n]))
     return [found[id(row)] for row in rows]
 
 
-def reading_drift(rows: Sequence[Row], reading: Sequence[Reading]) -> float:
+def reading_drift(rows: Sequence[Row], reading: Sequence[TokenScores]) -> float:
     """How far what read is from what sampled, in nats a token: see :func:`..run.guards.drift`."""
     far = [
         read - sampled

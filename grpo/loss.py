@@ -50,7 +50,7 @@ def policy_loss(
         mask: of bool, True on the tokens the policy wrote. What lies off it may be anything, in
             any of the tensors.
         objective: what is maximised.
-        denominator: of the whole optimizer step, from :func:`count`.
+        denominator: of the whole optimizer step, from :func:`loss_denominator`.
         reference_logprobs: under the reference; needed if ``beta`` is not 0 and ``kl_in="loss"``.
         entropy: of the policy being trained, in nats, with a gradient; needed if
             ``entropy_bonus`` is not 0.
@@ -173,7 +173,7 @@ def kl_estimate(logprobs: Tensor, reference_logprobs: Tensor, estimator: Estimat
     "gradient" is d / d log p. As part of the reward only k1 gives the gradient of KL(p || q).
     k3 is DeepSeekMath's (arXiv 2402.03300) eq. 4; it stops at d = -20, and its gradient is 0
     beyond. (verl cuts d at +-20, and k3 at 10, where its gradient is lost below d = -2.6 and above
-    11: the very tokens that a penalty is there to hold.)
+    11: the very tokens that need the penalty.)
     """
     d = logprobs - reference_logprobs
     if estimator == "k1":
@@ -207,7 +207,7 @@ def average_tokens(values: Tensor, mask: Tensor, *, denominator: float, average:
     """Average a value of each token over the tokens that the policy wrote.
 
     ============  ====================================  ===========================================
-    average       sum                                   denominator, from :func:`count`
+    average       sum                                   denominator, from :func:`loss_denominator`
     ============  ====================================  ===========================================
     dapo, bnpo    over all tokens                       tokens of the step (DAPO, arXiv 2503.14476,
                                                         eq. 8)
@@ -233,7 +233,7 @@ def average_tokens(values: Tensor, mask: Tensor, *, denominator: float, average:
     return values.sum() / denominator
 
 
-def count(lengths: Tensor, *, average: Average, max_tokens: int) -> float:
+def loss_denominator(lengths: Tensor, *, average: Average, max_tokens: int) -> float:
     """The denominator of :func:`average_tokens` for a whole optimizer step, at least 1.
 
     Args:

@@ -24,12 +24,12 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 
 
 def is_adapted(model: Any) -> bool:
-    """Whether a model is peft's wrapper of one; the model inside has a ``peft_config`` too."""
+    """Return whether a model is peft's wrapper; the model inside has a ``peft_config`` too."""
     return hasattr(model, "peft_config") and hasattr(model, "get_base_model")
 
 
 def causal_lm(model: Any) -> Any:
-    """The transformers model itself; its layers hold the adapters, where there are any."""
+    """Return the transformers model itself; its layers hold the adapters, if it has any."""
     return model.get_base_model() if is_adapted(model) else model
 
 
@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 def set_autocast(model: Any, dtype: torch.dtype | None) -> None:
-    """Have sampling and log-probabilities computed in ``dtype`` from now on; None ends it.
+    """Compute sampling and log-probabilities in ``dtype`` from now on; None ends it.
 
     It must be bfloat16: float16 needs a loss scale, which is not here.
     """
@@ -49,14 +49,14 @@ def set_autocast(model: Any, dtype: torch.dtype | None) -> None:
 
 
 def computing(model: Any) -> AbstractContextManager[Any]:
-    """The context in which a model, or a part of it, is called."""
+    """Return the context in which to call a model or a part of it."""
     plain = causal_lm(model)
     dtype = getattr(plain, _MARK, None)
     return nullcontext() if dtype is None else torch.autocast(plain.device.type, dtype)
 
 
 def computed_dtype(model: Any) -> torch.dtype:
-    """What matrix products are computed in."""
+    """Return the dtype of matrix products."""
     plain = causal_lm(model)
     found: torch.dtype = getattr(plain, _MARK, None) or next(plain.parameters()).dtype
     return found
@@ -69,10 +69,10 @@ def first_that_agrees(
     probe: Callable[[_T], Sequence[Tensor]],
     yardstick: _T,
 ) -> str | None:
-    """The name of the first candidate whose log-probabilities on a probe are the yardstick's.
+    """Return the name of the first candidate that agrees with the yardstick on a probe.
 
-    To 1e-3 nats, and to 0.1 in half precision; tokens that are impossible on both sides do not
-    differ. None if no candidate agrees.
+    Log-probabilities agree to 1e-3 nats, in half precision to 0.1; tokens that are impossible on
+    both sides do not differ. None if no candidate agrees.
     """
     tolerance = 1e-3 if computed_dtype(model).itemsize > 2 else 0.1
     wanted = probe(yardstick)
@@ -90,7 +90,7 @@ def first_that_agrees(
 
 
 def set_checkpointing(model: Any, enabled: bool) -> None:
-    """Switch it on or off for all layers; :func:`checkpointed` then applies it."""
+    """Switch gradient checkpointing on or off for all layers; see :func:`checkpointed`."""
     layers = _layers(model)
     if enabled and not layers:
         raise ValueError(
@@ -103,7 +103,7 @@ def set_checkpointing(model: Any, enabled: bool) -> None:
 
 @contextmanager
 def evaluating(model: Any) -> Iterator[None]:
-    """Within it all modules are in eval mode: no dropout, and no cache is left out."""
+    """Put all modules into eval mode in the block: no dropout, and caches are used."""
     before = {module: module.training for module in model.modules()}
     model.eval()
     try:
@@ -115,7 +115,7 @@ def evaluating(model: Any) -> Iterator[None]:
 
 @contextmanager
 def checkpointed(model: Any) -> Iterator[None]:
-    """Within it, a forward pass keeps the inputs of those layers that are switched on, alone."""
+    """Keep only the inputs of layers that are switched on, in forward passes of the block."""
     layers = [layer for layer in _layers(model) if layer.gradient_checkpointing]
     if not layers or not torch.is_grad_enabled():
         yield
@@ -134,7 +134,7 @@ def checkpointed(model: Any) -> Iterator[None]:
 
 @contextmanager
 def attention(config: Any, name: str) -> Iterator[None]:
-    """Have a model use another attention implementation for a while."""
+    """Use another attention implementation in the block."""
     before, config._attn_implementation = config._attn_implementation, name
     try:
         yield

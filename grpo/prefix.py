@@ -68,18 +68,18 @@ class Table:
 
     @property
     def tokens(self) -> int:
-        """How many are there."""
+        """The number of tokens."""
         return len(self.places)
 
     def pad(self, x: Tensor) -> Tensor:
-        """[tokens, H, E] to [B, H, L, E]."""
+        """Pad [tokens, H, E] to [B, H, L, E]."""
         if self.tokens < self.there.numel():
             empty = x.new_zeros(self.there.numel(), *x.shape[1:])
             x = empty.index_copy(0, self.places, x)
         return x.reshape(*self.there.shape, *x.shape[1:]).transpose(1, 2)
 
     def pack(self, x: Tensor) -> Tensor:
-        """[B, H, L, E] to [tokens, H, E]."""
+        """Pack [B, H, L, E] to [tokens, H, E]."""
         x = x.transpose(1, 2).flatten(0, 1)
         return x if self.tokens == len(x) else x.index_select(0, self.places)
 
@@ -219,7 +219,7 @@ def attend_by_copies(
 
 
 def _masks(layout: Layout, window: int | None) -> tuple[Tensor | None, Tensor]:
-    """What prompts see of themselves [1, 1, S, S], and replies of both [P * G, 1, T, S + T]."""
+    """Return masks of prompts [1, 1, S, S] and of replies [P * G, 1, T, S + T]."""
     if window not in layout.masks:
         there, (r, t) = layout.prompt.there, layout.reply.there.shape
         s, device = there.shape[1], there.device

@@ -65,7 +65,7 @@ class StepLines:
 
 
 def finite(value: Any) -> Any:
-    """A copy of JSON values in which numbers that are not finite are ``None``: JSON has none."""
+    """Copy JSON values, with ``None`` for numbers that are not finite, which JSON lacks."""
     if isinstance(value, Mapping):
         return {k: finite(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
@@ -74,7 +74,7 @@ def finite(value: Any) -> Any:
 
 
 def read_metrics(path: str | Path) -> list[dict[str, Any]]:
-    """Rows of a ``metrics.jsonl``; a last line that a crash cut short is left out.
+    """Read the rows of a ``metrics.jsonl``; a last line that a crash cut short is left out.
 
     Raises:
         ValueError: another line is not a JSON object with a number as its ``step``.
@@ -104,7 +104,7 @@ def write_about(
     """Write ``run.json``: ``config``, ``about``, ``versions``, ``machine`` and its ``started``.
 
     No secret is written. A run that is resumed adds its start to those before. A file that cannot
-    be written is reported; the run goes on. ``about`` is whatever else tells the run from others,
+    be written is reported; the run goes on. ``about`` is whatever else identifies the run,
     such as its environment and model.
     """
     path = Path(directory) / ABOUT
@@ -123,20 +123,20 @@ def write_about(
 
 
 def read_about(directory: str | Path) -> dict[str, Any]:
-    """What ``run.json`` says; where there is none, the newest checkpoint's settings, or nothing."""
+    """Read ``run.json``; if it is missing, the newest checkpoint's settings, or nothing."""
     root = Path(directory)
     for path in (root / ABOUT, *sorted(root.glob("checkpoints/step-*/state.json"), reverse=True)):
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            continue  # it tells about a run and is no part of it: what is broken is passed over
+            continue  # a description of the run: what cannot be read is passed over
         if isinstance(found, dict):
             return found
     return {}
 
 
 def versions() -> dict[str, str]:
-    """Of what a run's bits depend on."""
+    """Return the versions of what a run's bits depend on."""
     found = {"python": platform.python_version()}
     for name in ("assay", "torch", "transformers", "tokenizers", "safetensors", "peft", "numpy"):
         with contextlib.suppress(PackageNotFoundError):

@@ -34,7 +34,7 @@ class Reference:
 
     @contextmanager
     def reading(self) -> Iterator[Any]:
-        """The model to read with; only within the context is it the reference."""
+        """Yield the model to read with; it is the reference only within the block."""
         if self._adapted and not self._adapters:
             with self._model.disable_adapter():
                 yield self._model
@@ -59,7 +59,7 @@ class Reference:
             mine.copy_(theirs)
 
     def save(self, path: str | Path) -> None:
-        """Write what is needed to have it again after the policy has changed."""
+        """Write what :meth:`load` needs after the policy has changed."""
         if not self._adapted:
             save_weights(self._model, path)
             return

@@ -8,12 +8,10 @@ Shapes: B rows, V vocabulary.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from typing import Any, Literal, Protocol, runtime_checkable
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -23,49 +21,10 @@ from torch import Tensor
 from ..envs import Completion, Conversation, ExtendingPolicy
 from ..envs.turn_tokens import extend_prompt
 from .batch import require_positions
-from .decoder import CopyDecoder, MakeDecoder, SharedDecoder
+from .decoder import choose_decoder
 from .distributed import World
 from .draw import Distribution, RowNumbers, StopStrings, uniforms
-from .model import causal_lm, computed_dtype, computing, evaluating, first_that_agrees
-
-_log = logging.getLogger(__name__)
-DECODERS: dict[str, MakeDecoder] = {"shared": SharedDecoder, "copy": CopyDecoder}
-_chosen: WeakKeyDictionary[Any, tuple[tuple[Any, ...], str]] = WeakKeyDictionary()
-
-
-def choose_decoder(model: Any) -> tuple[str, MakeDecoder]:
-    """The faster decoder if it agrees with the copied cache on a small made-up batch, and its name.
-
-    The batch is tried once for a model, and again if its dtype, device, mode or attention changes.
-    """
-    parameter = next(model.parameters())
-    attention = model.config.get_text_config()._attn_implementation
-    state = parameter.dtype, computed_dtype(model), parameter.device, model.training, attention
-    known = _chosen.get(model)
-    if known is None or known[0] != state:
-        faster: dict[str, MakeDecoder] = {"shared": SharedDecoder}
-        found = first_that_agrees(model, faster, lambda make: _probe(model, make), CopyDecoder)
-        known = _chosen[model] = state, found or "copy"
-        _log.info("replies are decoded by the %r decoder", known[1])
-    return known[1], DECODERS[known[1]]
-
-
-def _probe(model: Any, make: MakeDecoder) -> list[Tensor]:
-    """Log-probabilities along two prompts of different lengths, rows being dropped on the way."""
-    generator = torch.Generator().manual_seed(0)
-    vocabulary = int(model.config.get_text_config().vocab_size)
-
-    def ids(n: int) -> Tensor:
-        return torch.randint(vocabulary, (n,), generator=generator)
-
-    decoder = make(model, [ids(7).tolist(), ids(4).tolist()], [2, 3], 6)
-    found = [decoder.logits.float().log_softmax(-1)]
-    for rows in ([0, 1, 2, 3, 4], [0, 1, 2, 3, 4], [0, 4, 2, 3], [0, 1, 2, 3], [2, 1], [0, 1]):
-        if len(rows) < len(decoder.logits):
-            decoder.keep(torch.tensor(rows, device=model.device))
-        decoder.feed(ids(len(rows)).to(model.device))
-        found.append(decoder.logits.float().log_softmax(-1))
-    return found
+from .model import causal_lm, computing, evaluating
 
 
 def encode_all(
@@ -74,7 +33,7 @@ def encode_all(
     prefixes: Sequence[Sequence[int]],
     options: Mapping[str, Any] | None = None,
 ) -> list[list[int]]:
-    """Token ids of each conversation, beginning with its prefix; neighbours that are equal share.
+    """Encode each conversation, beginning with its prefix; equal neighbours are encoded once.
 
     Args:
         tokenizer: see :func:`~assay.envs.turn_tokens.extend_prompt`.
@@ -189,7 +148,7 @@ def sample(
 
 
 class _Replies:
-    """What is written so far, at most ``room`` tokens a row, and which rows are done."""
+    """The replies so far, of at most ``room`` tokens, and which of them are done."""
 
     def __init__(self, rows: int, room: int, ends: Sequence[int], stop: StopStrings | None) -> None:
         self.done = np.zeros(rows, dtype=np.bool_)
@@ -222,7 +181,7 @@ class _Replies:
                 self.done[to] |= [self._stop.complete(late[row].tolist()) for row in to]
 
     def samples(self) -> list[Sample]:
-        """All replies, in order."""
+        """Return all replies, in order."""
         return [
             Sample(ids[:n].tolist(), logprobs[:n].tolist(), "stop" if done else "length")
             for ids, logprobs, n, done in zip(
@@ -232,7 +191,7 @@ class _Replies:
 
 
 def _closed_up(rows: int, going: Sequence[int]) -> list[int]:
-    """The rows that go on, as many as possible at their old places: the last fill the holes."""
+    """Order the rows that go on, as many as possible at their old places: the last fill holes."""
     n = len(going)
     here = set(going)
     movers = iter(i for i in reversed(going) if i >= n)
@@ -332,7 +291,7 @@ class ModelPolicy:
 
         Raises:
             TemplateRewritesHistory: the tokenizer's chat template does not keep the turns that
-                are over, so that there is no such thing as going on from them.
+                are over, so that no prompt can go on from them.
         """
         prompts = encode_all(self.tokenizer, conversations, prefixes, self.chat_template_kwargs)
         rows, training = self.rows.of(prefixes), self.model.training
@@ -366,7 +325,7 @@ class ModelPolicy:
 
 
 def eos_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:
-    """Tokens that end a reply: the tokenizer's, and those of the model's generation config."""
+    """Return the tokens that end a reply: the tokenizer's and the generation config's."""
     found = getattr(model.generation_config, "eos_token_id", None)
     listed = found if isinstance(found, list) else [found]
     return tuple(sorted({int(i) for i in (*listed, tokenizer.eos_token_id) if i is not None}))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from ..envs import (
@@ -13,13 +12,12 @@ from ..envs import (
     Sampler,
     Task,
     TextEnv,
-    pass_at_k,
     play,
     scheduled,
 )
 from ..envs.datasets.splits import refuse_overlap, refuse_training
+from ..envs.group_summary import Score
 from ..envs.rollout import play_in_chunks
-from ..verifiers import Status
 from .config import GRPOConfig
 from .distributed import World
 from .sampler import encode_all
@@ -38,77 +36,17 @@ class Kept(Protocol):
     """A rollout with a state, which checkpoints keep."""
 
     def state_dict(self, step: int) -> dict[str, Any]:
-        """Plain JSON values: the state after a step."""
+        """Return the state after a step as plain JSON values."""
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """What a policy earned.
-
-    Attributes:
-        pass_at_1: share of scored episodes that are correct: the chance that one reply to a
-            task is right. NaN if nothing is scored.
-        reward: mean over scored episodes.
-        scored: how many have a reward.
-        masked: how many have none, and count for nothing.
-        truncated: share of all that were cut off.
-        pass_at: by k: the chance that one of k replies to a task is right, as the mean over tasks
-            of :func:`~assay.envs.pass_at_k`; for k = 2, 4, 8 up to the replies that a task has.
-    """
-
-    pass_at_1: float
-    reward: float
-    scored: int
-    masked: int
-    truncated: float
-    pass_at: Mapping[int, float] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, groups: Sequence[EpisodeGroup], *, samples: int = 0) -> Score:
-        """Sum up some groups, of which each must have so many episodes.
-
-        Raises:
-            ValueError: a task has fewer.
-        """
-        fewest = min((len(group.episodes) for group in groups), default=samples)
-        if fewest < samples:
-            raise ValueError(
-                f"eval_samples is {samples}, and the held-out rollout plays a task {fewest} times: "
-                f"make it with held_out_tasks(env, count, group_size={samples})"
-            )
-        episodes = [e for group in groups for e in group.episodes]
-        scored = [[e for e in group.episodes if e.reward is not None] for group in groups]
-        counts = [(len(of), sum(e.status is Status.CORRECT for e in of)) for of in scored]
-        rewards = [e.reward for of in scored for e in of if e.reward is not None]
-        pass_at: dict[int, float] = {}
-        k = 2
-        while values := [pass_at_k(n, c, k) for n, c in counts if n >= k]:
-            pass_at[k] = sum(values) / len(values)
-            k *= 2
-        return cls(
-            pass_at_1=sum(c for _, c in counts) / len(rewards) if rewards else float("nan"),
-            reward=sum(rewards) / len(rewards) if rewards else float("nan"),
-            scored=len(rewards),
-            masked=len(episodes) - len(rewards),
-            truncated=sum(e.truncated for e in episodes) / max(1, len(episodes)),
-            pass_at=pass_at,
-        )
-
-    def to_metrics(self) -> dict[str, float]:
-        """Its numbers as ``held_out/NAME``."""
-        found = {name: value for name, value in asdict(self).items() if name != "pass_at"}
-        found |= {f"pass_at_{k}": value for k, value in self.pass_at.items()}
-        return {f"held_out/{name}": value for name, value in found.items()}
 
 
 def evaluate(policy: Policy, rollout: Rollout, *, step: int = 0, samples: int = 1) -> Score:
     """Roll out once and sum up.
 
     Args:
-        policy: whatever answers.
+        policy: answers the tasks.
         rollout: gives the episodes of the held-out tasks, one or more for each.
         step: passed on to ``rollout``.
         samples: episodes that each task should have.
@@ -116,7 +54,18 @@ def evaluate(policy: Policy, rollout: Rollout, *, step: int = 0, samples: int = 
     Raises:
         ValueError: a task has fewer.
     """
-    return Score.of(rollout(policy, step), samples=samples)
+    return score_of(rollout(policy, step), samples)
+
+
+def score_of(groups: Sequence[EpisodeGroup], samples: int) -> Score:
+    """Sum up held-out groups, each of which must have ``samples`` episodes or more."""
+    fewest = min((len(group.episodes) for group in groups), default=samples)
+    if fewest < samples:
+        raise ValueError(
+            f"eval_samples is {samples}, and the held-out rollout plays a task {fewest} times: "
+            f"make it with held_out_tasks(env, count, group_size={samples})"
+        )
+    return Score.of(groups)
 
 
 PlayTasks = Callable[[Policy, Sequence[Task], int], Sequence[EpisodeGroup]]
@@ -130,7 +79,7 @@ def training_tasks(
     *,
     play_tasks: PlayTasks | None = None,
 ) -> Rollout:
-    """``prompts_per_step`` tasks a step, ``group_size`` episodes each.
+    """Roll out ``prompts_per_step`` tasks a step, ``group_size`` episodes each.
 
     Which tasks a step takes depends on the step and ``config.seed`` alone, or on the sampler if
     there is one; its state is kept in checkpoints. With ``max_refills`` a step plays more tasks in
@@ -157,7 +106,7 @@ def training_tasks(
 def held_out_tasks(
     env: TextEnv, count: int, *, group_size: int = 1, play_tasks: PlayTasks | None = None
 ) -> Rollout:
-    """The first ``count`` different tasks of an environment, or all, the same ones every time.
+    """Roll out the first ``count`` different tasks of an environment, or all, every time.
 
     Args:
         env: of tasks that are not trained on.
@@ -219,7 +168,7 @@ class Tasks:
 
 
 def chunk_sizes(config: GRPOConfig, tasks: int) -> list[int]:
-    """Tasks of each chunk of a rollout: ``rollout_chunks``, or what ``rows_per_batch`` asks for."""
+    """Return the tasks of each chunk of a rollout, by ``rollout_chunks`` or ``rows_per_batch``."""
     if config.rollout_chunks:
         count = min(config.rollout_chunks, tasks)
         return [tasks * (i + 1) // count - tasks * i // count for i in range(count)]
@@ -258,7 +207,7 @@ class SampledTasks(Tasks):
         return self._found
 
     def state_dict(self, step: int) -> dict[str, Any]:
-        """The sampler's state after a step; what came later is left out."""
+        """Return the sampler's state after a step; what came later is left out."""
         self._update(step)
         return self.sampler.state_dict()
 

@@ -26,13 +26,13 @@ _NAMES = ("tensorboard", "wandb", "trackio")
 
 @runtime_checkable
 class Tracker(Protocol):
-    """Where a run's rows go. It may raise and it may block: the run does not notice."""
+    """Takes a run's rows. If it raises or blocks, the run goes on."""
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Take a row of metrics: ``step``, and numbers, texts or ``None`` by name."""
 
     def samples(self, step: int, groups: Sequence[Mapping[str, Any]]) -> None:
-        """Take a step's sample groups, as :func:`~assay.grpo.log.sample_groups` gives them."""
+        """Take a step's groups, as :func:`~assay.envs.group_summary.sample_groups` gives them."""
 
     def close(self) -> None:
         """Finish: called once, after the last row."""
@@ -62,7 +62,7 @@ class TensorBoard:
             self._board.add_text(f"samples/{group['kept_as']}", "\n\n".join(lines), step)
 
     def close(self) -> None:
-        """Write what waits."""
+        """Write what is queued."""
         self._board.close()
 
 
@@ -100,7 +100,7 @@ class Online:
         self._run.log({"samples": self._module.Table(columns=columns, data=data)}, step=step)
 
     def close(self) -> None:
-        """Send what waits."""
+        """Send what is queued."""
         self._run.finish()
 
 
@@ -129,15 +129,15 @@ class Background:
         self._reported = self._closed = False
 
     def write(self, row: Mapping[str, Any]) -> None:
-        """Hand a row over."""
+        """Queue a row."""
         self._put(lambda tracker: tracker.write(row))
 
     def samples(self, step: int, groups: Sequence[Mapping[str, Any]]) -> None:
-        """Hand a step's samples over."""
+        """Queue a step's samples."""
         self._put(lambda tracker: tracker.samples(step, groups))
 
     def close(self) -> None:
-        """Wait for what is left, but not for ever. Calling it twice does no harm."""
+        """Wait for what is queued, up to a limit. Calling it twice does no harm."""
         if not self._closed:
             self._closed, self._most = True, self._most + 1
             self._put(lambda tracker: tracker.close())
@@ -198,7 +198,7 @@ def open_trackers(
 
 
 def require_trackers(trackers: Sequence[str | Tracker] | None) -> None:
-    """See that trackers are there, before a model is loaded.
+    """Require that trackers are installed, before a model is loaded.
 
     Raises:
         ImportError: one that was asked for by name is not installed.

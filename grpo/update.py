@@ -16,12 +16,12 @@ from .batch import Batch, Row, by_prompt, deal, micro_batches
 from .config import GRPOConfig
 from .distributed import Shards, World, sum_gradients
 from .draw import derive_seed
-from .logprobs import Forward, Reading, read_rows
-from .loss import count, merge_sums, policy_loss, policy_sums
+from .logprobs import Forward, TokenScores, read_rows
+from .loss import loss_denominator, merge_sums, policy_loss, policy_sums
 
 
 def minibatches(rows: Sequence[Row], config: GRPOConfig, step: int) -> list[list[Row]]:
-    """The rows of each optimizer step: mu passes, each cut into minibatches of whole groups.
+    """Cut mu passes over the rows into optimizer steps of whole groups.
 
     There are as many as the config says, or as there are groups of different prompts.
     """
@@ -36,8 +36,8 @@ def minibatches(rows: Sequence[Row], config: GRPOConfig, step: int) -> list[list
     return parts
 
 
-def teaching(rows: Sequence[Row], config: GRPOConfig) -> list[Row]:
-    """The rows whose loss has a gradient: an advantage, or a term that needs none.
+def rows_with_gradient(rows: Sequence[Row], config: GRPOConfig) -> list[Row]:
+    """Select rows with a gradient: they have an advantage, or the loss has a term without one.
 
     Leaving the others out is exact: their gradient is zero, whatever the weights.
     """
@@ -46,9 +46,9 @@ def teaching(rows: Sequence[Row], config: GRPOConfig) -> list[Row]:
 
 
 def denominator_of(rows: Sequence[Row], config: GRPOConfig) -> float:
-    """What the loss over all rows of an optimizer step is divided by."""
+    """Count what the loss over all rows of an optimizer step is divided by."""
     lengths = torch.tensor([row.length for row in rows])
-    return count(lengths, average=config.loss, max_tokens=config.max_new_tokens)
+    return loss_denominator(lengths, average=config.loss, max_tokens=config.max_new_tokens)
 
 
 def accumulate_gradient(
@@ -61,7 +61,7 @@ def accumulate_gradient(
 ) -> dict[str, float]:
     """Add the gradient of the loss over ``rows`` to the model's.
 
-    Rows without a gradient are left out (:func:`teaching`); the denominator counts them.
+    Rows without a gradient are left out (:func:`rows_with_gradient`); the denominator counts them.
 
     Args:
         model: whose parameters' ``grad`` is added to.
@@ -77,7 +77,9 @@ def accumulate_gradient(
     if denominator is None:
         denominator = denominator_of(rows, config)
     sums: dict[str, float] = {}
-    for groups in micro_batches(by_prompt(teaching(rows, config)), budget=config.tokens_per_batch):
+    for groups in micro_batches(
+        by_prompt(rows_with_gradient(rows, config)), budget=config.tokens_per_batch
+    ):
         batch = Batch.of(groups, device=model.device)
         logprobs, entropy = forward(model, batch, config.temperature)
         reference = None if batch.reference is None else _flat(batch.reference)
@@ -136,7 +138,7 @@ class Updater:
             before it is cut to ``max_grad_norm``.
         """
         config, denominator = self._config, denominator_of(rows, self._config)
-        shares = deal(teaching(rows, config), self._world.size)
+        shares = deal(rows_with_gradient(rows, config), self._world.size)
         mine, model, forward = shares[self._world.rank], self._model, self._forward
         self.optimizer.zero_grad(set_to_none=True)
         if self._shards is not None:
@@ -166,7 +168,7 @@ class Updater:
         self.restore()
 
     def restore(self) -> None:
-        """Have the model's weights in one piece, if a gradient has freed them."""
+        """Make the model's weights whole again, if a gradient has freed them."""
         if self._shards is not None:
             self._shards.gather()
 
@@ -175,7 +177,7 @@ class Updater:
         if self._shards is not None:
             self._shards.split()
 
-    def read(self, rows: Sequence[Row], model: Any = None) -> list[Reading]:
+    def read(self, rows: Sequence[Row], model: Any = None) -> list[TokenScores]:
         """Read rows under the policy, or under another model that each process has whole."""
         world, config = self._world, self._config
         shares = [list(chain(*by_prompt(rows)[i :: world.size])) for i in range(world.size)]
@@ -206,7 +208,7 @@ def _require_own_device(model: Any, world: World) -> None:
 
 
 def update_metrics(sums: dict[str, float], norms: list[float], rate: float) -> dict[str, float]:
-    """Means over tokens and optimizer steps; NaN where no step was taken."""
+    """Return means over tokens and optimizer steps; NaN if no step was taken."""
     tokens, updates = sums.get("tokens", 0.0), len(norms)
     row = {"lr": rate, "updates": updates, "tokens/trained": tokens}
     means = ("loss", "grad_norm", "ratio", "entropy", "min_ratio", "max_ratio", "clip_fraction")
@@ -225,5 +227,5 @@ def update_metrics(sums: dict[str, float], norms: list[float], rate: float) -> d
 
 
 def _flat(x: Tensor) -> Tensor:
-    """[P, G, T] to [B, T]."""
+    """Flatten [P, G, T] to [B, T]."""
     return x.flatten(0, 1)

@@ -1,4 +1,4 @@
-"""A ``vllm serve`` of our own, and what can go wrong with any server."""
+"""Start and stop a ``vllm serve``, and name what can go wrong with any server."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class VLLMServer:
 
 
 def healthy(url: str) -> bool:
-    """Whether a server answers."""
+    """Return whether a server answers."""
     try:
         return httpx.get(f"{url}/health", timeout=10, trust_env=False).status_code == 200
     except httpx.HTTPError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 from .diagnostics.survey import survey
@@ -87,17 +86,8 @@ __all__ = [
 ]
 
 
-_RENAMED = {"Finding": CheckResult, "Language": ProgrammingLanguage}  # until 0.3
-
-
 def __getattr__(name: str) -> Any:
-    """Import ``RaySandbox`` only if it is used; find old names, with a warning."""
-    if name in _RENAMED:
-        renamed = _RENAMED[name]
-        warnings.warn(
-            f"assay.sandbox.{name} is now {renamed.__name__}", DeprecationWarning, stacklevel=2
-        )
-        return renamed
+    """Import ``RaySandbox`` only if it is used."""
     if name != "RaySandbox":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from .ray_sandbox import RaySandbox

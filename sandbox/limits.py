@@ -56,7 +56,8 @@ class Limits:
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
             if name in ("cpu_s", "wall_s"):
-                if value is not None and not 0 < value <= LONGEST_S:  # nan too is refused
+                usable = isinstance(value, int | float) and 0 < value <= LONGEST_S  # nan is not
+                if value is not None and not usable:
                     raise ValueError(f"{name} must be positive and at most a day, got {value!r}")
             elif type(value) is not int or value <= 0:
                 raise ValueError(f"{name} must be a positive whole number, got {value!r}")

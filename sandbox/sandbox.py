@@ -93,6 +93,8 @@ class Sandbox(Batches):
             raise ValueError(f"slots must be at least 1, got {slots}")
         if idle_s is not None and not idle_s > 0:
             raise ValueError(f"idle_s must be positive, or None to keep idle slots, got {idle_s}")
+        if not isinstance(limits, Limits):
+            raise ValueError(f"limits must be Limits, as in Limits(cpu_s=2), got {limits!r:.80}")
         modules = checked_preload(preload)
         if hosts is not None:
             hosts = checked_addresses(hosts)

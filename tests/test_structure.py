@@ -74,14 +74,9 @@ def test_trainers_take_only_public_names_of_the_learner() -> None:
                 assert not private, f"{path.name} imports {private}"
 
 
-def test_names_that_have_moved_are_found_with_a_warning() -> None:
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     import assay.grpo
 
-    moved = {"whiten": "grpo.advantage", "pass_at_k": "envs", "History": "run_report.history"}
-    for name, place in {**moved, "Critic": "family.trainers", "Units": "family.units"}.items():
-        with pytest.warns(DeprecationWarning, match=f"from assay.{place} import {name}$"):
-            found = getattr(assay.grpo, name)
-        assert found is getattr(sys.modules[f"assay.{place}"], name)
     with pytest.raises(AttributeError, match=r"'assay\.grpo' has no attribute 'nothing'"):
         assay.grpo.nothing  # noqa: B018  # that is the point
 

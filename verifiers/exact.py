@@ -8,7 +8,7 @@ from unicodedata import normalize
 
 from .text.extract import check_rules, final_answer
 from .text.thought import UNCLOSED, after_thinking
-from .verdict import Status, Verdict
+from .verdict import Verdict
 from .verifier import Verifier
 from .winning import given_as
 
@@ -54,10 +54,10 @@ class Exact(Verifier):
         else:
             given, _, reason, *_ = final_answer(reply, self.extract)
         if given is None:
-            return Verdict.wrong(reason, status=Status.UNPARSEABLE)
+            return Verdict.unparseable(reason)
         given = given.strip()
         if not given:
-            return Verdict.wrong("the answer is empty", status=Status.UNPARSEABLE)
+            return Verdict.unparseable("the answer is empty")
         known = reference.strip()
         if not given.isascii():  # an accent may be a character of its own
             given, known = normalize("NFC", given), normalize("NFC", known)

@@ -11,7 +11,7 @@ from .shown import shown
 from .text.labels import without_choice_label
 from .text.markup import strip_markup
 from .text.read_answer import read_answer
-from .verdict import Status, Verdict
+from .verdict import Verdict
 from .verifier import Verifier
 
 _RULES = ("answer", "boxed", "phrase", "fence", "last_line")
@@ -69,13 +69,11 @@ class MultipleChoice(Verifier):
         """Read which options are named, and compare."""
         found = read_answer(reply, _RULES)
         if found.text is None:
-            return Verdict.wrong(found.reason, status=Status.UNPARSEABLE)
+            return Verdict.unparseable(found.reason)
         options = _options(reference)
         chosen = _chosen(found.text, options, several=isinstance(_answer(reference), list))
         if chosen is None:
-            return Verdict.wrong(
-                "names no single option", status=Status.UNPARSEABLE, extracted=found.text
-            )
+            return Verdict.unparseable("names no single option", extracted=found.text)
         named = ", ".join(sorted(chosen))
         if chosen != _wanted(reference):
             return Verdict.wrong(f"{named} is not the right choice", extracted=named)

@@ -172,9 +172,9 @@ class Code(Verifier):
         try:
             code, reason = self.program(reply, reference)
         except Exception as error:  # of a class of somebody's own: the batch goes on
-            return Verdict.fault(Status.VERIFIER_ERROR, f"{type(error).__name__}: {error}")
+            return Verdict.from_error(error)
         if code is None:
-            wrong = Verdict.wrong(reason, status=Status.UNPARSEABLE)
+            wrong = Verdict.unparseable(reason)
             return replace(wrong, seconds=time.perf_counter() - started)
         return json.dumps([code, reference], sort_keys=True), code, reference
 
@@ -207,7 +207,7 @@ class _Batch:
         except BadTests as error:
             verdict = Verdict.fault(Status.BAD_GOLD, str(error))
         except Exception as error:  # a bug of ours, on one program: the batch goes on
-            verdict = Verdict.fault(Status.VERIFIER_ERROR, f"{type(error).__name__}: {error}")
+            verdict = Verdict.from_error(error)
         return replace(verdict, seconds=time.perf_counter() - started)
 
     def _verdict(self, code: str, check: Check) -> Verdict:

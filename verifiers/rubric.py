@@ -60,6 +60,8 @@ class Rubric(Verifier):
         gate: str | None = None,
         ranges: Mapping[str, tuple[float, float]] | None = None,
     ) -> None:
+        if not isinstance(parts, Mapping):
+            raise ValueError(f"parts must be a dict of verifiers by name, got {parts!r:.80}")
         if not parts:
             raise ValueError("a rubric needs at least one part, got none")
         known = ", ".join(parts)

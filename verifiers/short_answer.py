@@ -11,7 +11,7 @@ from .shown import shown
 from .text.answer import MAX_ANSWER
 from .text.markup import strip_markup
 from .text.read_answer import read_answer
-from .verdict import Status, Verdict
+from .verdict import Verdict
 from .verifier import Verifier
 
 _RULES = ("answer", "boxed", "phrase", "fence", "last_line")
@@ -71,7 +71,7 @@ class ShortAnswer(Verifier):
         """Compare word by word with each known answer; the best counts."""
         found = read_answer(reply, _RULES)
         if found.text is None:
-            return Verdict.wrong(found.reason, status=Status.UNPARSEABLE)
+            return Verdict.unparseable(found.reason)
         golds = [_tokens(answer) for answer in _known(reference)]
         given = _tokens(found.text)
         if found.text.endswith("?") and not any(a.endswith("?") for a in _known(reference)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 
@@ -17,3 +18,13 @@ def shown(value: Any, most: int = 80) -> str:
     except (ValueError, RecursionError):  # Python writes no number of more than 4,300 digits
         kind = type(value).__name__
         return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind} that is too long to show"
+
+
+def check_one_of(name: str, value: object, allowed: Collection[str]) -> None:
+    """Refuse an option's value that is none of those allowed.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")

@@ -95,9 +95,19 @@ class Verdict:
         return cls(status, score, reason, extracted)
 
     @classmethod
+    def unparseable(cls, reason: str, *, extracted: str | None = None) -> Self:
+        """Return a failure to answer in a form that can be read: no marks."""
+        return cls(Status.UNPARSEABLE, 0.0, reason, extracted)
+
+    @classmethod
     def fault(cls, status: Status, reason: str) -> Self:
         """Return an infrastructure failure, such as ``bad_gold`` or ``sandbox_error``."""
         return cls(status, None, reason)
+
+    @classmethod
+    def from_error(cls, error: Exception) -> Self:
+        """Return ``verifier_error`` for an exception, which is a bug of ours."""
+        return cls(Status.VERIFIER_ERROR, None, f"{type(error).__name__}: {error}")
 
     def timed(self, seconds: float) -> Self:
         """Return the same finding with what it cost; a verifier may keep the one it made."""

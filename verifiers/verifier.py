@@ -182,7 +182,7 @@ class Verifier:
                 else self._in_range(self.judge(reply, reference))
             )
         except Exception as error:  # a bug in a verifier is ours; the cause stays in the reason
-            verdict = Verdict.fault(Status.VERIFIER_ERROR, f"{type(error).__name__}: {error}")
+            verdict = Verdict.from_error(error)
         return verdict.timed(time.perf_counter() - started)
 
 
@@ -199,8 +199,7 @@ def isolated(
         if half:
             first = isolated(verifier, replies[:half], references[:half])
             return first + isolated(verifier, replies[half:], references[half:])
-        reason = f"{type(error).__name__}: {error}"
-        return [Verdict.fault(Status.VERIFIER_ERROR, reason)] * len(replies)
+        return [Verdict.from_error(error)] * len(replies)
 
 
 class FunctionVerifier(Verifier):
@@ -212,7 +211,7 @@ class FunctionVerifier(Verifier):
         score_range: the lowest and the highest score.
 
     Raises:
-        TypeError: the function is asynchronous.
+        TypeError: the function is asynchronous, or is none.
         ValueError: the range is not two finite numbers in ascending order.
 
     Example:
@@ -226,6 +225,8 @@ class FunctionVerifier(Verifier):
         function: Callable[[str, Any], Verdict | float],
         score_range: tuple[float, float] = (0.0, 1.0),
     ) -> None:
+        if not callable(function):
+            raise TypeError(f"a reward must be a function or a Verifier, got {function!r:.80}")
         if inspect.iscoroutinefunction(function):
             raise TypeError(
                 f"the function {function.__qualname__!r} is asynchronous: give a plain one, or a "
@@ -310,6 +311,8 @@ def _plain(value: Any) -> Any:
 
 def same_length(replies: Sequence[str], references: Sequence[Any]) -> None:
     """Refuse a batch in which replies and references do not pair up."""
+    if isinstance(replies, str):
+        raise ValueError(f"replies must be a list of texts, got one text: {replies!r:.80}")
     if len(replies) != len(references):
         raise ValueError(
             f"expected one reference for each reply, got {len(replies)} replies "

@@ -55,10 +55,7 @@ class OpenRLHFReward:
         return {
             "rewards": rewards,
             "scores": rewards.clone(),
-            "extra_logs": {
-                "acc": share(Status.CORRECT),
-                "unparseable": share(Status.UNPARSEABLE),
-            },
+            "extra_logs": {"acc": share(Status.CORRECT), "unparseable": share(Status.UNPARSEABLE)},
         }
 
 

@@ -161,8 +161,7 @@ RULINGS: dict[str, Ruling] = {
         "its scorer repeats a move as often as the reply says (R999999999), without bound",
     ),
     "rush_hour": Ruling(
-        "refused",
-        "its scorer takes as many steps as the reply says (A+999999999), without bound",
+        "refused", "its scorer takes as many steps as the reply says (A+999999999), without bound"
     ),
     "composite": Ruling(
         "refused", "it mixes other data sets: make those and mix them with assay.envs.Mixed"

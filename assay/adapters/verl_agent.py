@@ -69,11 +69,7 @@ def scored(output: Any, verdict: Verdict) -> Any:
 
 
 def masked_grpo(
-    token_level_rewards: Tensor,
-    response_mask: Tensor,
-    index: Any,
-    config: Any = None,
-    **_: Any,
+    token_level_rewards: Tensor, response_mask: Tensor, index: Any, config: Any = None, **_: Any
 ) -> tuple[Tensor, Tensor]:
     """Compute verl's GRPO advantages over the replies that have a token to train on.
 

@@ -3,31 +3,38 @@
 from .bootstrap import Estimate, bootstrap
 from .chosen import chosen_tasks, task_now, with_references_of
 from .difference import Difference, Pair, difference, mcnemar
+from .eval_policy import (
+    BatchEvalPolicy,
+    EvalPolicy,
+    FilePolicy,
+    FunctionEvalPolicy,
+    Request,
+    Response,
+)
 from .evaluate import evaluate
-from .named_policy import Sampling, named_player
+from .named_policy import Sampling, find_policy
 from .plan import Plan, data_record, environment_record, verifier_record, versions
-from .player import Answer, Asked, FilePlayer, FunctionPlayer, Player, PolicyPlayer
 from .rescore import read_rubric, rescored, rescored_plan
 from .run_files import RunWriter, is_run, read_costs, read_groups, read_plan
-from .server_player import ServerFailed, ServerPlayer
+from .server_policy import ServerFailed, ServerPolicy
 from .summary import Tally, costs_of, summary_of
 from .vote import ballots, majority, majority_at_k, many_answers
 
 __all__ = [
-    "Answer",
-    "Asked",
+    "BatchEvalPolicy",
     "Difference",
     "Estimate",
-    "FilePlayer",
-    "FunctionPlayer",
+    "EvalPolicy",
+    "FilePolicy",
+    "FunctionEvalPolicy",
     "Pair",
     "Plan",
-    "Player",
-    "PolicyPlayer",
+    "Request",
+    "Response",
     "RunWriter",
     "Sampling",
     "ServerFailed",
-    "ServerPlayer",
+    "ServerPolicy",
     "Tally",
     "ballots",
     "bootstrap",
@@ -37,12 +44,12 @@ __all__ = [
     "difference",
     "environment_record",
     "evaluate",
+    "find_policy",
     "is_run",
     "majority",
     "majority_at_k",
     "many_answers",
     "mcnemar",
-    "named_player",
     "read_costs",
     "read_groups",
     "read_plan",

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..envs import Episode, EpisodeGroup, State, Task, TextEnv, grouped
 from ..verifiers import Status, Verdict
-from .player import Answer, Asked, GroupPlayer, Player, seed_of
+from .eval_policy import EvalPolicy, GroupEvalPolicy, Request, Response, seed_of
 from .run_files import RunWriter
 
 POLICY_FAILED = "the policy failed: "
@@ -21,7 +21,7 @@ Note = Callable[[Sequence[EpisodeGroup], Sequence[dict[str, Any]]], None]
 
 def evaluate(
     env: TextEnv,
-    player: Player | GroupPlayer,
+    policy: EvalPolicy | GroupEvalPolicy,
     tasks: Sequence[Task],
     counts: Sequence[int],
     writer: RunWriter,
@@ -31,19 +31,19 @@ def evaluate(
     """Play and judge the tasks that the run does not have yet, and add them to it.
 
     Batches are fixed by the plan, and nothing crosses from one to the next: a run that was killed
-    and resumed equals an uninterrupted one, byte for byte, if the player is deterministic
-    (:class:`~assay.evaluation.player.Player`) and the judge does not depend on the clock.
+    and resumed equals an uninterrupted one, byte for byte, if the policy is deterministic
+    (:class:`~assay.evaluation.eval_policy.EvalPolicy`) and the judge does not depend on the clock.
 
     Args:
         env: what puts tasks and judges replies.
-        player: what answers.
+        policy: what answers.
         tasks: all those of the run, also those done.
         counts: how many episodes each is to have.
         writer: destination of the groups.
         note: called with each batch of groups and their costs once they are on disk.
 
     Raises:
-        Exception: what the player raises; all batches before are on disk.
+        Exception: what the policy raises; all batches before are on disk.
     """
     size, seed = writer.plan.batch, writer.plan.seed
     judge = ThreadPoolExecutor(1, thread_name_prefix="assay-judge")
@@ -52,8 +52,8 @@ def evaluate(
         for at in range(writer.done, len(tasks), size):
             batch = _Batch(tasks[at : at + size], counts[at : at + size])
             try:
-                batch.play(env, player, seed)
-            finally:  # if the player fails, earlier batches are kept
+                batch.play(env, policy, seed)
+            finally:  # if the policy fails, earlier batches are kept
                 before, waiting = waiting, None
                 if before is not None:
                     _keep(writer, *before, note)
@@ -99,11 +99,11 @@ class _Batch:
     seconds: float = 0.0
     judging: float = 0.0
 
-    def play(self, env: TextEnv, player: Player | GroupPlayer, seed: int) -> None:
+    def play(self, env: TextEnv, policy: EvalPolicy | GroupEvalPolicy, seed: int) -> None:
         """Take all turns of all episodes, side by side."""
         started = time.perf_counter()
-        if isinstance(player, GroupPlayer):
-            self.groups = player.play(self.tasks, self.counts[0], seed)
+        if isinstance(policy, GroupEvalPolicy):
+            self.groups = policy.play(self.tasks, self.counts[0], seed)
             self.seconds = time.perf_counter() - started
             return
         self.episodes = [
@@ -113,8 +113,8 @@ class _Batch:
         going = [playing for row in self.episodes for playing in row]
         turn = 0
         while going:
-            asked = [_asked(playing, turn, seed) for playing in going]
-            _take(env, going, player.answer(asked))
+            requests = [_request(playing, turn, seed) for playing in going]
+            _take(env, going, policy.respond(requests))
             going = [playing for playing in going if not playing.state.ended]
             turn += 1
         self.seconds = time.perf_counter() - started
@@ -165,26 +165,26 @@ def _tokens(episode: Episode) -> tuple[int, int]:
     return read, written
 
 
-def _asked(playing: _Playing, turn: int, seed: int) -> Asked:
+def _request(playing: _Playing, turn: int, seed: int) -> Request:
     state = playing.state
     own = seed_of(seed, state.task.id, playing.copy, turn)
-    return Asked(state.task.id, playing.copy, turn, state.messages, state.ids, own)
+    return Request(state.task.id, playing.copy, turn, state.messages, state.ids, own)
 
 
-def _take(env: TextEnv, going: Sequence[_Playing], answers: Sequence[Answer]) -> None:
+def _take(env: TextEnv, going: Sequence[_Playing], responses: Sequence[Response]) -> None:
     """Take the policy's turn in each episode, then the environment's."""
     states, completions = [], []
-    for playing, answer in zip(going, answers, strict=True):
-        if answer.prompt_tokens is None or answer.reply_tokens is None:
+    for playing, response in zip(going, responses, strict=True):
+        if response.prompt_tokens is None or response.reply_tokens is None:
             playing.counted = False
         else:
-            playing.prompt_tokens += answer.prompt_tokens
-            playing.reply_tokens += answer.reply_tokens
-        if answer.completion is None:
-            fault = Verdict.fault(Status.VERIFIER_ERROR, f"{POLICY_FAILED}{answer.fault}")
+            playing.prompt_tokens += response.prompt_tokens
+            playing.reply_tokens += response.reply_tokens
+        if response.completion is None:
+            fault = Verdict.fault(Status.VERIFIER_ERROR, f"{POLICY_FAILED}{response.fault}")
             playing.state.verdict = fault
             playing.state.ended = "truncated"
         else:
             states.append(playing.state)
-            completions.append(answer.completion)
+            completions.append(response.completion)
     env.advance(states, completions)

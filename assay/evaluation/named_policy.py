@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import inspect
 import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from ..envs import TextEnv, read_completions
+from ..envs.plugins import import_module
 from ..verifiers.nearest import did_you_mean
 from .digest import code_digest, digest
-from .player import FilePlayer, FunctionPlayer, Player, PolicyPlayer
-from .server_player import ServerPlayer
+from .eval_policy import BatchEvalPolicy, EvalPolicy, FilePolicy, FunctionEvalPolicy
+from .server_policy import ServerPolicy
 
 FORMS = (
     "a JSONL file of completions, a server's address (http://127.0.0.1:8000/v1), a transformers "
@@ -53,7 +54,7 @@ class Sampling:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
-def named_player(text: str, env: TextEnv, sampling: Sampling) -> Player:
+def find_policy(text: str, env: TextEnv, sampling: Sampling) -> EvalPolicy:
     """Find what answers.
 
     Raises:
@@ -94,22 +95,22 @@ def refuse_others(sampling: Sampling, used: Collection[str], what: str) -> None:
             raise ValueError(f"{flag} has no meaning for {what}: leave it out")
 
 
-def _server(url: str, sampling: Sampling) -> Player:
+def _server(url: str, sampling: Sampling) -> EvalPolicy:
     if sampling.model is None:
         raise ValueError("a server needs --model: the name it has for the model")
-    return ServerPlayer(url, **{name: getattr(sampling, name) for name in _OF_SERVERS})
+    return ServerPolicy(url, **{name: getattr(sampling, name) for name in _OF_SERVERS})
 
 
-def _file(path: str, env: TextEnv) -> Player:
+def _file(path: str, env: TextEnv) -> EvalPolicy:
     if env.max_turns > 1:
         raise ValueError(
             f"{env.name} has up to {env.max_turns} turns, and saved completions answer one: give "
             "another policy"
         )
-    return FilePlayer(path, read_completions(path, env.source))
+    return FilePolicy(path, read_completions(path, env.source))
 
 
-def _directory(path: Path, sampling: Sampling) -> Player:
+def _directory(path: Path, sampling: Sampling) -> EvalPolicy:
     try:
         from ..grpo import ModelPolicy, load_model
     except ImportError as error:
@@ -121,7 +122,7 @@ def _directory(path: Path, sampling: Sampling) -> Player:
         "top_p": 1.0 if sampling.top_p is None else sampling.top_p,
     }
     about = {**directory_record(path), "sampling": settings}
-    return PolicyPlayer(ModelPolicy(model, tokenizer, **settings), about)
+    return BatchEvalPolicy(ModelPolicy(model, tokenizer, **settings), about)
 
 
 def directory_record(path: Path) -> dict[str, Any]:
@@ -151,11 +152,21 @@ def _sampled(path: Path) -> str:
     return hashed.hexdigest()
 
 
-def _python(text: str, module: str, attribute: str) -> Player:
+def _imported(module: str) -> ModuleType:
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if module == "localhost" or "." in module:
+            hint = "a server's address begins with http://"
+            raise ValueError(f"--policy: there is no module {module!r}; {hint}") from error
+        raise
+
+
+def _python(text: str, module: str, attribute: str) -> EvalPolicy:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
-    imported = importlib.import_module(module)
+    imported = _imported(module)
     found = getattr(imported, attribute, None)
     if found is None:
         near = did_you_mean(attribute, vars(imported))
@@ -163,7 +174,7 @@ def _python(text: str, module: str, attribute: str) -> Player:
     if inspect.iscoroutinefunction(found):
         raise ValueError(f"{text} is async: give a plain function of one conversation")
     if inspect.isroutine(found.func if isinstance(found, partial) else found):
-        return FunctionPlayer(text, found)
+        return FunctionEvalPolicy(text, found)
     policy = found() if inspect.isclass(found) else found
     if not callable(policy):
         raise ValueError(
@@ -171,4 +182,4 @@ def _python(text: str, module: str, attribute: str) -> Player:
             "object (or its class) that maps a list of conversations to a list of Completions"
         )
     about = {"kind": "python", "name": text, "code": code_digest([policy, module])}
-    return PolicyPlayer(policy, about)
+    return BatchEvalPolicy(policy, about)

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..envs import Episode, EpisodeGroup, Task, TextEnv
+from ..envs.harbor import HarborEnv, HarborTask, TaskError
+from ..envs.harbor.trial import Unhealthy, graded_stage, prepare, start
 from ..sandbox import (
     Forward,
     ImageUnavailable,
@@ -57,7 +59,9 @@ class AgentEnv:
     The program reads the prompt from stdin, from an argument ``{prompt}`` of the command, or from
     the files ``prompt.txt`` and ``task.json`` of its working directory, and asks the model at
     ``OPENAI_BASE_URL`` with ``OPENAI_API_KEY`` (or ``ANTHROPIC_BASE_URL``, ``ANTHROPIC_API_KEY``).
-    The environment's rubric judges the model's last message, or a file that the program wrote.
+    The environment's rubric judges the model's last message, or a file that the program wrote. Of
+    a :class:`~assay.envs.harbor.HarborEnv`, each task's container is the session, and its tests
+    judge what the program left in it.
 
     In a sandbox each episode has a session of its own, from which the gateway is all that can be
     reached. A verdict has no score if the fault is not the policy's: the engine failed or timed
@@ -80,7 +84,7 @@ class AgentEnv:
 
     Raises:
         ValueError: neither ``sandbox`` nor ``unsafe`` is given, or both are, the command is empty,
-            a file is missing, or a limit is out of its range.
+            a file is missing, a limit is out of its range, or a Harbor task has steps.
     """
 
     def __init__(
@@ -105,6 +109,13 @@ class AgentEnv:
             )
         if unsafe and (image is not None or judge is not None or limits != SessionLimits()):
             raise ValueError("image, limits and judge are of a sandbox, and unsafe=True has none")
+        self._folders: dict[str, HarborTask] = {}
+        if isinstance(env, HarborEnv):
+            if unsafe or image is not None or judge is not None or limits != SessionLimits():
+                raise ValueError("a Harbor task has a container, limits and tests of its own")
+            if steps := [t.id for t in env.folders.values() if len(t.stages) > 1]:
+                raise ValueError(f"a program plays Harbor tasks without steps, not {steps[0]}")
+            self._folders = env.folders
         if isinstance(command, str) or not command:
             raise ValueError(f"command must be a list of words, got {command!r}")
         if time_s <= 0 or at_once < 1:
@@ -163,22 +174,25 @@ class AgentEnv:
         try:
             program = self._started(url, session, task)
             session.clock.start()
+            time_s = self.time_s
+            if folder := self._folders.get(task.id):
+                time_s = min(time_s, folder.stages[0].agent_s)
             over = False
             while program.running() and not session.ended and not over:
-                over = session.clock.seconds > self.time_s
+                over = session.clock.seconds > time_s
                 time.sleep(_LOOK_S)
             gateway.end(session)  # replies under way are dropped
             fault = program.fault() if not program.running() else None
             if over:
-                why = f"the program ran longer than {self.time_s:g} s"
+                why = f"the program ran longer than {time_s:g} s"
                 fault = Verdict.wrong(why, status=Status.TIMEOUT)
             program.stop()
             verdict, answer = _verdict(session, fault), _last(session)
             if verdict is None and self.answer_file:
                 answer = program.read(self.answer_file) or ""
-            if verdict is None and self.judge and isinstance(program, SandboxProgram):
+            if verdict is None and isinstance(program, SandboxProgram):
                 try:
-                    verdict = self.judge(program.session, task, answer)
+                    verdict = self._judge_session(program.session, task, answer)
                 except SessionEnded as error:
                     verdict = Verdict.wrong(str(error), status=Status.BROKE_SANDBOX)
             return _Played(session, answer, verdict)
@@ -186,6 +200,8 @@ class AgentEnv:
             raise  # so it is with all of them
         except SandboxError as error:
             return _Played(session, "", Verdict.fault(Status.SANDBOX_ERROR, str(error)))
+        except (TaskError, Unhealthy) as error:
+            return _Played(session, "", Verdict.fault(Status.BAD_GOLD, str(error)))
         except (OSError, ValueError, SessionEnded) as error:  # a null character in the prompt, say
             why = f"the program cannot be started: {error}"
             return _Played(session, "", Verdict.fault(Status.VERIFIER_ERROR, why))
@@ -194,25 +210,41 @@ class AgentEnv:
             if program is not None:
                 program.close()
 
+    def _judge_session(self, session: SandboxSession, task: Task, answer: str) -> Verdict | None:
+        """Judge what a program left in its session, if the rubric does not."""
+        if (folder := self._folders.get(task.id)) and self.sandbox:
+            return graded_stage(folder, folder.stages[0], self.sandbox, session).verdict
+        return self.judge(session, task, answer) if self.judge else None
+
     def _started(self, url: str, session: Session, task: Task) -> Program:
         """Start the program for one task."""
-        command = [word.replace("{prompt}", task.text) for word in self.command]
-        about = {"id": task.id, "prompt": list(task.messages), "metadata": dict(task.metadata)}
+        text, messages = task.text, list(task.messages)
+        if harbor := self._folders.get(task.id):  # without the words about the tools
+            text = harbor.stages[0].instruction
+            messages = [{"role": "user", "content": text}]
+        command = [word.replace("{prompt}", text) for word in self.command]
+        about = {"id": task.id, "prompt": messages, "metadata": dict(task.metadata)}
         folder, model = Path(tempfile.mkdtemp(prefix="assay-agent-")), session.gateway.engine.name
         with contextlib.ExitStack() as undo:
             undo.callback(shutil.rmtree, folder, ignore_errors=True)
             (folder / "work").mkdir()
-            fill(folder / "work", {"task.json": json.dumps(about)}, self.files, task.text)
+            fill(folder / "work", {"task.json": json.dumps(about)}, self.files, text)
             if self.sandbox is None:
                 local = LocalProgram(folder, command, _variables(url, session.key, model))
                 undo.pop_all()
                 return local
             host, _, port = url.removeprefix("http://").rpartition(":")
             network = Forward(host, int(port))
-            box = self.sandbox.session(self.image, limits=self.limits, network=network)
+            if harbor:
+                box, user = start(self.sandbox, harbor, network), harbor.stages[0].user
+            else:
+                box = self.sandbox.session(self.image, limits=self.limits, network=network)
+                user = None
             undo.callback(box.close)
+            if harbor:
+                prepare(box, harbor.stages[0])
             variables = _variables(network.inside, session.key, model)
-            program = SandboxProgram(box, folder / "work", command, variables)
+            program = SandboxProgram(box, folder / "work", command, variables, user)
             undo.pop_all()
             shutil.rmtree(folder)
             return program

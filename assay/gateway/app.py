@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hmac
 import json
@@ -21,7 +22,7 @@ from ..service.limits import ServiceLimits
 from ..service.server import listen, url_of
 from . import replies
 from .episodes import Gateway, Refused, Session
-from .requests import ChatBody, CompletionBody, MessagesBody, ResponseBody
+from .requests import Body, ChatBody, CompletionBody, MessagesBody, ResponseBody
 
 BODY_BYTES = 8 * 2**20
 AT_ONCE = 64
@@ -42,17 +43,18 @@ def create_app(gateway: Gateway, token: str | None = None) -> FastAPI:
         token: of those who open and end them; without one they are opened in this process alone.
     """
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-    routes: dict[str, _Handler] = {
-        "/v1/chat/completions": _chat,
-        "/v1/completions": _completions,
-        "/v1/responses": _responses,
-        "/v1/messages": _messages,
+    routes: dict[str, tuple[type[Body], _Handler]] = {
+        "/v1/chat/completions": (ChatBody, _completion),
+        "/v1/completions": (CompletionBody, _completion),
+        "/v1/responses": (ResponseBody, _responses),
+        "/v1/messages": (MessagesBody, _messages),
     }
-    for path, handler in routes.items():
+    for path, (body, handler) in routes.items():
         for prefix in ("", "/e/{key}"):
-            app.post(prefix + path)(_route(gateway, handler))
+            app.post(prefix + path)(_route(gateway, body, handler))
     for prefix in ("", "/e/{key}"):
         app.get(f"{prefix}/v1/models")(_models(gateway))
+        app.get(f"{prefix}/v1/models/{{model:path}}")(_models(gateway))
     if token is not None:
         _add_episodes(app, gateway, token)
 
@@ -60,7 +62,8 @@ def create_app(gateway: Gateway, token: str | None = None) -> FastAPI:
         if isinstance(error, HTTPException):
             error = Refused(error.status_code, "not_found", str(error.detail))
         assert isinstance(error, Refused)  # noqa: S101  # what it is registered for
-        return JSONResponse(error.to_json(), error.status)
+        anthropic = request.url.path.endswith("/v1/messages")
+        return JSONResponse(error.to_anthropic() if anthropic else error.to_json(), error.status)
 
     app.add_exception_handler(Refused, refuse)
     app.add_exception_handler(HTTPException, refuse)
@@ -74,14 +77,18 @@ def _session(gateway: Gateway, request: Request) -> Session:
     return gateway.find(key)
 
 
-def _route(gateway: Gateway, handler: _Handler) -> Callable[[Request], Awaitable[Response]]:
+def _route(
+    gateway: Gateway, body: type[Body], handler: _Handler
+) -> Callable[[Request], Awaitable[Response]]:
     async def route(request: Request) -> Response:
         session = _session(gateway, request)
         if session.requests >= AT_ONCE:
             raise Refused(429, "rate_limit_exceeded", f"an episode has {AT_ONCE} requests at once")
         session.requests += 1
         try:
-            return await handler(session, await _read(request), request)
+            raw = await _read(request)
+            # In a thread: the schemas of strict tools take a while.
+            return await handler(session, await asyncio.to_thread(_parse, body, raw), request)
         except Refused:
             raise
         except ClientDisconnect as error:
@@ -96,26 +103,36 @@ def _route(gateway: Gateway, handler: _Handler) -> Callable[[Request], Awaitable
     return route
 
 
-async def _read(request: Request) -> Any:
+async def _read(request: Request) -> bytes:
     """Read a body of bounded size.
 
     Raises:
-        Refused: it is too large, or not JSON.
+        Refused: it is too large.
     """
     raw = bytearray()
     async for part in request.stream():
         raw += part
         if len(raw) > BODY_BYTES:
             raise Refused(413, "too_large", f"a request has at most {BODY_BYTES} bytes")
+    return bytes(raw)
+
+
+def _parse(body: type[Body], raw: bytes) -> Any:
+    """Validate a body.
+
+    Raises:
+        Refused: it is not JSON, or not what the route takes.
+    """
     try:
         # It refuses what has no tokens (halves of surrogate pairs), and deep nesting.
-        return from_json(bytes(raw), allow_inf_nan=False)
+        given = from_json(raw, allow_inf_nan=False)
     except ValueError as error:
         raise Refused(400, "invalid_json", "the body is not valid JSON") from error
+    return body.read(given)
 
 
 async def _completion(
-    body: ChatBody | CompletionBody, session: Session, request: Request
+    session: Session, body: ChatBody | CompletionBody, request: Request
 ) -> Response:
     chat = body.chat()
     choices = await session.answer(chat, request.is_disconnected)
@@ -130,32 +147,22 @@ async def _completion(
     return _send(made, body.stream and replies.completion_events(made, usage=usage))
 
 
-async def _chat(session: Session, given: Any, request: Request) -> Response:
-    return await _completion(ChatBody.read(given), session, request)
-
-
-async def _completions(session: Session, given: Any, request: Request) -> Response:
-    return await _completion(CompletionBody.read(given), session, request)
-
-
-async def _responses(session: Session, given: Any, request: Request) -> Response:
-    body = ResponseBody.read(given)
+async def _responses(session: Session, body: ResponseBody, request: Request) -> Response:
     previous = body.previous_response_id
     if previous is not None and previous not in session.responses:
         message = f"no response {previous!r:.80} in this episode"
         raise Refused(404, "not_found", message, "previous_response_id")
-    chat = body.chat(session.responses.get(previous, ()))
+    chat = body.chat(session.responses.get(previous or "", ()))
     (choice,) = await session.answer(chat, request.is_disconnected)
     asked = {"previous_response_id": previous, "instructions": body.instructions}
     made = replies.response(choice, body.model or session.gateway.engine.name, asked)
     # Instructions are not carried over to the next response.
-    said = [*chat.messages][body.instructions is not None :]
+    said = [*chat.messages][bool(body.instructions) :]
     session.responses[made["id"]] = [*said, choice.turn.message]
     return _send(made, body.stream and replies.response_events(made))
 
 
-async def _messages(session: Session, given: Any, request: Request) -> Response:
-    body = MessagesBody.read(given)
+async def _messages(session: Session, body: MessagesBody, request: Request) -> Response:
     (choice,) = await session.answer(body.chat(), request.is_disconnected)
     made = replies.message(choice, body.model or session.gateway.engine.name)
     return _send(made, body.stream and replies.message_events(made))
@@ -177,6 +184,10 @@ def _models(gateway: Gateway) -> Callable[[Request], Awaitable[Any]]:
         _session(gateway, request)
         about: dict[str, Any] = {"id": gateway.engine.name, "object": "model", "created": 0}
         about |= {"owned_by": "assay", "max_model_len": gateway.engine.longest}
+        if (asked := request.path_params.get("model")) is not None:
+            if asked != gateway.engine.name:
+                raise Refused(404, "model_not_found", f"there is no model {asked!r:.80}", "model")
+            return about
         return {"object": "list", "data": [about]}
 
     return models

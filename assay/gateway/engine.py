@@ -92,6 +92,7 @@ class Reply:
         text: the reply as it gives it.
         calls: of tools, in OpenAI's form with parsed arguments.
         pieces: the text of each token.
+        stopped: the stop text that ended it, if one did.
     """
 
     prompt_ids: Sequence[int]
@@ -99,6 +100,7 @@ class Reply:
     text: str
     calls: tuple[Mapping[str, Any], ...]
     pieces: tuple[str, ...]
+    stopped: str | None = None
 
 
 @runtime_checkable

@@ -11,7 +11,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..envs.tools.calls import read_calls
 from ..envs.turn_tokens import TemplateDropsMessage
@@ -19,15 +19,19 @@ from ..verifiers.form.json_text import NotJson
 from .engine import ChatEngine, Engine, EngineError, Reply, Sampled, SampleRequest
 from .turns import Prompt, Turn, TurnTree
 
+if TYPE_CHECKING:
+    from ..verifiers.form.schema import Schema
+
 _ENDED_KEPT = 100_000
 _LEAST_TEMPERATURE, _LEAST_TOP_P = 1e-4, 1e-6  # below, float32 has no such distribution
 _LONG = 50_000  # characters that take some 10 ms to be tokenized
 _TOKEN_CHARACTERS = 64  # more than tokens have on average in any text
+_TEMPLATE = b"template"  # key of the fault
 _T = TypeVar("_T")
 
 
 class Refused(Exception):
-    """A request that gets an error, in OpenAI's form.
+    """A request that gets an error.
 
     Args:
         status: of HTTP.
@@ -41,10 +45,27 @@ class Refused(Exception):
         self.status, self.code, self.message, self.param = status, code, message, param
 
     def to_json(self) -> dict[str, Any]:
-        """Return the body."""
+        """Return the body in OpenAI's form."""
         kind = "server_error" if self.status >= 500 else "invalid_request_error"
         error = {"message": self.message, "type": kind, "param": self.param, "code": self.code}
         return {"error": error}
+
+    def to_anthropic(self) -> dict[str, Any]:
+        """Return the body in Anthropic's form."""
+        kind = _KINDS.get(self.status, "api_error" if self.status >= 500 else _KINDS[400])
+        error = {"type": kind, "message": self.message, "param": self.param, "code": self.code}
+        return {"type": "error", "error": error}
+
+
+_KINDS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    504: "timeout_error",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +75,7 @@ class Chat:
     Attributes:
         messages: the conversation, or a text, or token ids.
         tools: JSON schemas.
+        strict: schemas that the arguments of calls must fit, by the name of the tool.
         n: replies.
         max_tokens: of each; ``None`` for the gateway's own limit.
         temperature: see :class:`~assay.gateway.engine.SampleRequest`, as for the next three.
@@ -65,6 +87,7 @@ class Chat:
 
     messages: Sequence[Mapping[str, Any]] | str | tuple[int, ...]
     tools: Sequence[Mapping[str, Any]] = ()
+    strict: Mapping[str, Schema] = field(default_factory=dict)
     n: int = 1
     max_tokens: int | None = None
     temperature: float = 1.0
@@ -90,6 +113,7 @@ class Choice:
         text: without special tokens, calls of tools, and the stop text.
         calls: of tools, in OpenAI's form with parsed arguments.
         finish: "stop", "length" or "tool_calls".
+        stopped: the stop text that ended it, if one did.
         turn: its tokens.
         pieces: the text of each token, if it was asked for.
     """
@@ -97,6 +121,7 @@ class Choice:
     text: str
     calls: tuple[Mapping[str, Any], ...]
     finish: str
+    stopped: str | None
     turn: Turn
     pieces: tuple[str, ...]
 
@@ -225,6 +250,9 @@ class Session:
         if isinstance(engine, ChatEngine):
             if isinstance(chat.messages, tuple | str):
                 raise Refused(400, "unsupported_parameter", "only chats are passed on", "prompt")
+            if chat.strict:
+                message = "tools that are strict are not passed on"
+                raise Refused(400, "unsupported_parameter", message, "tools")
             key = derive_seed(chat.messages, chat.tools)
             replies = await self._wait(key, engine.chat(self._overridden(chat)), gone)
             return [self._passed_on(chat.messages, reply) for reply in replies]
@@ -258,6 +286,7 @@ class Session:
             self.faults[key] = why = f"the engine gave no reply in {seconds:g} s"
             raise Refused(504, "engine_timeout", why) from error
         self.faults.pop(key, None)
+        self.faults.pop(_TEMPLATE, None)  # the program asked in a way that the template takes
         if self.ended:
             raise Refused(410, "episode_ended", "this episode has ended")
         if gone is not None and await gone():
@@ -278,7 +307,7 @@ class Session:
                 raise Refused(400, "unsupported_parameter", message, "tools")
             return self.tree.prompt(messages, chat.tools)
         except TemplateDropsMessage as error:
-            self.faults[b"template"] = str(error)  # the model's set-up, not its doing
+            self.faults[_TEMPLATE] = str(error)  # the model's set-up, not its doing
             raise Refused(400, "template_error", str(error), "messages") from error
         except ValueError as error:
             raise Refused(400, "invalid_value", str(error), "messages") from error
@@ -326,14 +355,15 @@ class Session:
         prompt, sampled = self.tree.place(reply.prompt_ids, messages), reply.sampled
         turn = self.tree.add(prompt, sampled.ids, sampled.logprobs, message, reply.text)
         finish = "tool_calls" if reply.calls else sampled.finish
-        return Choice(reply.text, reply.calls, finish, turn, reply.pieces)
+        return Choice(reply.text, reply.calls, finish, reply.stopped, turn, reply.pieces)
 
     def _choice(self, chat: Chat, prompt: Prompt, sampled: Sampled) -> Choice:
         tokenizer = self.tree.tokenizer
         raw: str = tokenizer.decode(list(sampled.ids), skip_special_tokens=True)
-        stopped = min((i for s in chat.stop if (i := raw.find(s)) >= 0), default=len(raw))
+        stops = [(i, stop) for stop in chat.stop if (i := raw.find(stop)) >= 0]
+        end, stopped = min(stops, default=(len(raw), None))
         finish = str(sampled.finish)
-        text, calls = _calls(raw[:stopped], chat.tools, self.gateway.config.tool_calls)
+        text, calls = _calls(raw[:end], chat, self.gateway.config.tool_calls)
         message: dict[str, Any] = {"role": "assistant", "content": text}
         if calls:
             message["tool_calls"] = calls
@@ -341,7 +371,7 @@ class Session:
         turn = self.tree.add(prompt, sampled.ids, sampled.logprobs, message, raw)
         shown = sampled.ids if chat.logprobs else ()
         pieces = tuple(tokenizer.decode([i], skip_special_tokens=False) for i in shown)
-        return Choice(text, calls, finish, turn, pieces)
+        return Choice(text, calls, finish, stopped, turn, pieces)
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as plain JSON values."""
@@ -401,23 +431,29 @@ def _shows(tokenizer: Any, options: Mapping[str, Any], tools: Sequence[Mapping[s
     if not tokenizer.chat_template:
         return False
     said = [{"role": "user", "content": "?"}]
-    without, shown = (
-        tokenizer.apply_chat_template(said, tokenize=False, **{**options, **more})
-        for more in ({}, {"tools": list(tools)})
-    )
+    try:
+        without, shown = (
+            tokenizer.apply_chat_template(said, tokenize=False, **{**options, **more})
+            for more in ({}, {"tools": list(tools)})
+        )
+    except Exception as error:  # whatever a template's code raises at a schema
+        message = f"the model's chat template refuses these tools: {error}"
+        raise Refused(400, "invalid_value", message, "tools") from error
     return bool(without != shown)
 
 
-def _calls(
-    text: str, tools: Sequence[Mapping[str, Any]], ways: tuple[str, ...]
-) -> tuple[str, tuple[dict[str, Any], ...]]:
-    """Split a reply into its text and its calls; calls that cannot be read stay text."""
-    names = [tool["function"]["name"] for tool in tools]
+def _calls(text: str, chat: Chat, ways: tuple[str, ...]) -> tuple[str, tuple[dict[str, Any], ...]]:
+    """Split a reply into its text and its calls; calls that must not be made stay text."""
+    names = [tool["function"]["name"] for tool in chat.tools]
     try:
         found = read_calls(text, names, ways) if names else []
     except NotJson:
         found = []
-    if not found or any(call.name not in names for call in found):
+    for call in found:
+        schema = chat.strict.get(call.name)
+        if call.name not in names or (schema and schema.fault(call.arguments)):
+            return text, ()
+    if not found:
         return text, ()
     start = text.find("<tool_call>", max(0, text.rfind("</think>")))
     before = text[:start].rstrip() if start >= 0 else ""

@@ -136,20 +136,26 @@ class SandboxProgram:
         files: what its working directory holds.
         command: the program and its arguments.
         env: environment variables.
+        user: who runs it; by default the session's.
 
     Raises:
         SandboxError: the session was lost.
     """
 
     def __init__(
-        self, session: Session, files: Path, command: Sequence[str], env: Mapping[str, str]
+        self,
+        session: Session,
+        files: Path,
+        command: Sequence[str],
+        env: Mapping[str, str],
+        user: str | int | None = None,
     ) -> None:
         self.session = session
         with tempfile.TemporaryDirectory() as root:
             shutil.copytree(files, root + WORK)
-            session.put("/", Path(root))
+            session.put("/", Path(root), user=user)
         line = ["/bin/sh", "-c", f'exec "$@" <{_PROMPT}', "sh", *command]
-        self._process = session.start(line, env=env, cwd=WORK)
+        self._process = session.start(line, env=env, cwd=WORK, user=user)
 
     def running(self) -> bool:
         """Return whether it has not ended."""

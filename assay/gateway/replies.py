@@ -169,14 +169,15 @@ def message(choice: Choice, model: str) -> dict[str, Any]:
         content.append({"type": "tool_use", **made})
     usage = _usage([choice], "input_tokens", "output_tokens")
     del usage["total_tokens"]
+    stopped = choice.stopped if choice.finish == "stop" else None
     return {
         "id": f"msg_{secrets.token_hex(12)}",
         "type": "message",
         "role": "assistant",
         "model": model,
         "content": content,
-        "stop_reason": _REASONS[choice.finish],
-        "stop_sequence": None,
+        "stop_reason": "stop_sequence" if stopped else _REASONS[choice.finish],
+        "stop_sequence": stopped,
         "usage": usage,
     }
 
@@ -187,7 +188,7 @@ def message_events(body: Mapping[str, Any]) -> Iterator[Event]:
     def event(kind: str, **data: Any) -> Event:
         return kind, {"type": kind, **data}
 
-    begun = {**body, "content": [], "stop_reason": None}
+    begun = {**body, "content": [], "stop_reason": None, "stop_sequence": None}
     yield event("message_start", message=begun)
     for i, block in enumerate(body["content"]):
         if block["type"] == "text":
@@ -199,7 +200,7 @@ def message_events(body: Mapping[str, Any]) -> Iterator[Event]:
         yield event("content_block_start", index=i, content_block=bare)
         yield event("content_block_delta", index=i, delta=delta)
         yield event("content_block_stop", index=i)
-    end = {"stop_reason": body["stop_reason"], "stop_sequence": None}
+    end = {name: body[name] for name in ("stop_reason", "stop_sequence")}
     usage = {"output_tokens": body["usage"]["output_tokens"]}
     yield event("message_delta", delta=end, usage=usage)
     yield event("message_stop")

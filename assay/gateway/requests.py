@@ -3,27 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+)
 from pydantic_core import from_json
 
+from ..verifiers.form.schema_cache import schema_of
 from .episodes import Chat, Refused
+
+if TYPE_CHECKING:
+    from ..verifiers.form.schema import Schema
 
 _Zero = Annotated[float, Field(ge=0, le=0)]
 _One = Annotated[float, Field(ge=1, le=1)]
 _Temperature = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 _TopP = Annotated[float, Field(gt=0, le=1)]
 _Count = Annotated[int, Field(ge=1)]
-_StopText = Annotated[str, Field(max_length=1000)]
-_Stop = _StopText | Annotated[list[_StopText], Field(max_length=16)]
+_StopText = Annotated[str, Field(min_length=1, max_length=1000)]
+_Stop = Annotated[
+    list[_StopText],
+    Field(max_length=16),
+    BeforeValidator(lambda given: [given] if isinstance(given, str) else given),
+]
 _Seed = Annotated[int, Field(ge=0, lt=2**63)]
+_TOOLS = 128
+_FAULTS = 100  # to list many takes seconds, in which nobody else is answered
+_Messages = Annotated[list[dict[str, Any]], Field(min_length=1, fail_fast=True)]
+_Name = Annotated[str, Field(min_length=1, max_length=256)]
 
 
-class Body(BaseModel):
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Body(_Strict):
     """Fields that every route knows; those without effect on the reply are accepted."""
-
-    model_config = ConfigDict(extra="forbid")
 
     model: str = ""
     stream: bool = False
@@ -48,8 +69,15 @@ class Body(BaseModel):
         try:
             return cls.model_validate({k: v for k, v in given.items() if v is not None})
         except ValidationError as error:
-            fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
-            name = ".".join(str(part) for part in fault["loc"])
+            if error.error_count() > _FAULTS:
+                message = f"{error.error_count()} parts of the body are not supported"
+                raise Refused(400, "invalid_value", message) from None
+            faults = error.errors(include_url=False, include_context=False, include_input=False)
+            fault = max(
+                faults, key=lambda f: len(f["loc"])
+            )  # of a union, the member that fits best
+            field, *rest = map(str, fault["loc"])
+            name = ".".join([field, *(part for part in rest if part != "str" and "[" not in part)])
             code = (
                 "unsupported_parameter" if fault["type"] == "extra_forbidden" else "invalid_value"
             )
@@ -57,35 +85,51 @@ class Body(BaseModel):
             raise Refused(400, code, f"{name}: {what}", name) from error
 
 
-class _Function(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    name: Annotated[str, Field(min_length=1, max_length=256)]
+class _Function(_Strict):
+    name: _Name
     description: str | None = None
     parameters: dict[str, Any] | None = None
-    strict: Literal[False] | None = None
+    strict: bool | None = None
+    _schema: Any = PrivateAttr(None)
 
-    def schema_(self) -> dict[str, Any]:
+    def model_post_init(self, context: Any, /) -> None:
+        """Compile the schema of a strict tool; one that cannot be used is a ValueError."""
+        if self.strict:
+            self._schema = schema_of(self.parameters or {"type": "object"})
+
+    @property
+    def strict_schema(self) -> Schema:
+        """What the arguments of a strict tool must fit."""
+        found: Schema = self._schema
+        return found
+
+    def shown(self) -> dict[str, Any]:
         """Return the schema as chat templates take it."""
-        return {"type": "function", "function": self.model_dump(exclude_none=True)}
+        kept = self.model_dump(exclude_none=True, include={"name", "description", "parameters"})
+        return {"type": "function", "function": kept}
 
 
-class _ChatTool(BaseModel):
+class _ChatTool(_Strict):
     type: Literal["function"]
     function: _Function
 
 
-class _Text(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _Text(_Strict):
     type: Literal["text"]
+
+
+def _tools(given: Sequence[_Function | _AnthropicTool], choice: str) -> dict[str, Any]:
+    """Return the fields of a Chat that are about tools."""
+    shown = given if choice == "auto" else ()
+    strict = {t.name: t.strict_schema for t in shown if isinstance(t, _Function) and t.strict}
+    return {"tools": [tool.shown() for tool in shown], "strict": strict}
 
 
 class ChatBody(Body):
     """``/v1/chat/completions``."""
 
-    messages: Annotated[list[dict[str, Any]], Field(min_length=1)]
-    tools: list[_ChatTool] = []
+    messages: _Messages
+    tools: Annotated[list[_ChatTool], Field(max_length=_TOOLS)] = []
     tool_choice: Literal["auto", "none"] = "auto"
     parallel_tool_calls: Literal[True] = True
     n: Annotated[int, Field(ge=1, le=64)] = 1
@@ -105,24 +149,23 @@ class ChatBody(Body):
 
     def chat(self) -> Chat:
         """Return what is asked."""
-        tools = [tool.function.schema_() for tool in self.tools]
         return Chat(
             messages=[_message(m, f"messages.{i}") for i, m in enumerate(self.messages)],
-            tools=tools if self.tool_choice == "auto" else (),
             n=self.n,
             max_tokens=self.max_completion_tokens or self.max_tokens,
             temperature=self.temperature,
             top_p=self.top_p,
             seed=self.seed,
-            stop=_stop(self.stop),
+            stop=tuple(self.stop),
             logprobs=self.logprobs,
+            **_tools([tool.function for tool in self.tools], self.tool_choice),
         )
 
 
 class CompletionBody(Body):
     """``/v1/completions``."""
 
-    prompt: str | list[int]
+    prompt: str | Annotated[list[int], Field(fail_fast=True)]
     n: Annotated[int, Field(ge=1, le=64)] = 1
     stop: _Stop = []
     max_tokens: _Count = 16
@@ -148,7 +191,7 @@ class CompletionBody(Body):
             temperature=self.temperature,
             top_p=self.top_p,
             seed=self.seed,
-            stop=_stop(self.stop),
+            stop=tuple(self.stop),
             logprobs=self.logprobs is not None,
         )
 
@@ -156,31 +199,27 @@ class CompletionBody(Body):
 class _ResponseTool(_Function):
     type: Literal["function"]
 
-    def schema_(self) -> dict[str, Any]:
-        """Return the schema as chat templates take it."""
-        inner = self.model_dump(exclude_none=True, exclude={"type"})
-        return {"type": "function", "function": inner}
 
-
-class _ResponseText(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _ResponseText(_Strict):
     format: _Text | None = None
 
 
 class ResponseBody(Body):
     """``/v1/responses``."""
 
-    input: str | list[dict[str, Any]]
+    input: str | _Messages
     instructions: str | None = None
     previous_response_id: str | None = None
-    tools: list[_ResponseTool] = []
+    tools: Annotated[list[_ResponseTool], Field(max_length=_TOOLS)] = []
     tool_choice: Literal["auto", "none"] = "auto"
     parallel_tool_calls: Literal[True] = True
     max_output_tokens: _Count | None = None
     text: _ResponseText | None = None
     truncation: Literal["disabled"] = "disabled"
     background: Literal[False] = False
+    include: Annotated[list[str], Field(max_length=0)] = []
+    top_logprobs: _Zero = 0
+    stream_options: dict[str, bool] | None = None
 
     def chat(self, before: Sequence[Mapping[str, Any]]) -> Chat:
         """Return what is asked.
@@ -192,27 +231,25 @@ class ResponseBody(Body):
         if not isinstance(self.input, str):
             new = _items(self.input)
         messages = [*before, *new]
-        if self.instructions is not None:
+        if self.instructions:
             messages.insert(0, {"role": "system", "content": self.instructions})
         return Chat(
             messages=messages,
-            tools=[t.schema_() for t in self.tools] if self.tool_choice == "auto" else (),
             max_tokens=self.max_output_tokens,
             temperature=self.temperature,
             top_p=self.top_p,
+            **_tools(self.tools, self.tool_choice),
         )
 
 
-class _AnthropicTool(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    name: Annotated[str, Field(min_length=1, max_length=256)]
+class _AnthropicTool(_Strict):
+    name: _Name
     description: str | None = None
     input_schema: dict[str, Any]
     type: Literal["custom"] = "custom"
     cache_control: Any = None
 
-    def schema_(self) -> dict[str, Any]:
+    def shown(self) -> dict[str, Any]:
         """Return the schema as chat templates take it."""
         found: dict[str, Any] = {"name": self.name, "parameters": self.input_schema}
         if self.description is not None:
@@ -220,37 +257,43 @@ class _AnthropicTool(BaseModel):
         return {"type": "function", "function": found}
 
 
-class _AnthropicChoice(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _AnthropicChoice(_Strict):
     type: Literal["auto", "none"]
+    disable_parallel_tool_use: Literal[False] = False
+
+
+class _NoThinking(_Strict):
+    type: Literal["disabled"]
 
 
 class MessagesBody(Body):
     """``/v1/messages``, Anthropic's."""
 
-    messages: Annotated[list[dict[str, Any]], Field(min_length=1)]
+    messages: _Messages
     max_tokens: _Count
     system: str | list[dict[str, Any]] | None = None
-    stop_sequences: Annotated[list[_StopText], Field(max_length=16)] = []
-    tools: list[_AnthropicTool] = []
-    tool_choice: _AnthropicChoice | None = None
+    stop_sequences: _Stop = []
+    tools: Annotated[list[_AnthropicTool], Field(max_length=_TOOLS)] = []
+    tool_choice: _AnthropicChoice = _AnthropicChoice(type="auto")
+    thinking: _NoThinking | None = None
 
     def chat(self) -> Chat:
         """Return what is asked."""
         messages: list[dict[str, Any]] = []
-        if self.system is not None:
+        if self.system:
             messages.append({"role": "system", "content": _text(self.system, "system")})
         for i, message in enumerate(self.messages):
             messages += _from_anthropic(message, f"messages.{i}")
-        shown = self.tool_choice is None or self.tool_choice.type == "auto"
+        if messages[-1]["role"] == "assistant":
+            why = "messages: the beginning of a reply cannot be given; the last must be the user's"
+            raise Refused(400, "unsupported_parameter", why, "messages")
         return Chat(
             messages=messages,
-            tools=[tool.schema_() for tool in self.tools] if shown else (),
             max_tokens=self.max_tokens,
             temperature=self.temperature,
             top_p=self.top_p,
-            stop=_stop(self.stop_sequences),
+            stop=tuple(self.stop_sequences),
+            **_tools(self.tools, self.tool_choice.type),
         )
 
 
@@ -265,7 +308,9 @@ def _message(given: Mapping[str, Any], place: str) -> dict[str, Any]:
     if role not in _ROLES:
         raise Refused(400, "invalid_value", f"{place}.role: must be one of {_ROLES}", place)
     content = given.get("content")
-    found: dict[str, Any] = {"role": role, "content": _text(content or "", place)}
+    if content is None and role == "assistant":
+        content = ""  # beside calls
+    found: dict[str, Any] = {"role": role, "content": _text(content, place)}
     for name, value in given.items():
         if name in ("role", "content") or not value:
             continue
@@ -301,24 +346,20 @@ def _text(content: Any, place: str) -> str:
 def _call(given: Any, place: str) -> dict[str, Any]:
     """Return a call with parsed arguments."""
     try:
-        function = given["function"]
+        function, id_ = given["function"], given.get("id") or ""
         arguments = function.get("arguments") or "{}"
-        arguments = from_json(arguments) if isinstance(arguments, str) else arguments
-        return _made_call(given.get("id"), function["name"], arguments)
+        if isinstance(arguments, str):
+            arguments = from_json(arguments, allow_inf_nan=False)
+        name, kind = function["name"], given.get("type", "function")
+        if not (isinstance(name, str) and isinstance(arguments, dict) and isinstance(id_, str)):
+            raise TypeError
+        if kind != "function":
+            raise ValueError
     except (TypeError, KeyError, ValueError, AttributeError) as error:
         raise Refused(
             400, "invalid_value", f"{place}.tool_calls: a call needs a name and JSON", place
         ) from error
-
-
-def _made_call(id_: Any, name: Any, arguments: Any) -> dict[str, Any]:
-    if not isinstance(name, str) or not isinstance(arguments, dict):
-        raise TypeError
-    return {
-        "id": str(id_ or ""),
-        "type": "function",
-        "function": {"name": name, "arguments": arguments},
-    }
+    return {"id": id_, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 def _items(given: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -363,10 +404,3 @@ def _from_anthropic(given: Mapping[str, Any], place: str) -> list[dict[str, Any]
             texts.append(_text([block], place))
     message = {"role": role, "content": "".join(texts), **({"tool_calls": calls} if calls else {})}
     return [*results, *([message] if texts or calls or not results else [])]
-
-
-def _stop(given: str | list[str]) -> tuple[str, ...]:
-    texts = (given,) if isinstance(given, str) else tuple(given)
-    if not all(texts):
-        raise Refused(400, "invalid_value", "stop: a text must not be empty", "stop")
-    return texts

@@ -1,8 +1,8 @@
 """An episode as a tree of turns: what the model sampled stays as ids and is never retokenized.
 
 A request whose messages begin with those of an earlier turn and the very reply it got continues
-that turn: its ids are kept, and only what the chat template writes after them is tokenized. Any
-other request begins a new sequence, and its turn says why.
+that turn, the newest if there are several: its ids are kept, and only what the chat template
+writes after them is tokenized. Any other request begins a new sequence, and its turn says why.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class Prompt:
     Attributes:
         ids: the whole prompt; it begins with all tokens of ``parent``.
         parent: the turn that it continues, if any.
-        begins: why it continues none: "first", "edited" or "rewritten"; else "".
+        begins: why it does not continue the turn whose reply it should: "first", "edited" or
+            "rewritten"; else "".
         why: the chat template's reason, if it rewrites history.
         rendered: the messages as the chat template got them, sampled turns as their raw text.
         key: identifies the request's messages and tools.
@@ -109,9 +110,10 @@ class Branch:
 
     def to_json(self) -> dict[str, Any]:
         """Return a dict of plain JSON values."""
+        begun = next(t.prompt for t in reversed(self.turns) if t.prompt.begins)
         return {
-            "begins": self.turns[0].prompt.begins,
-            "why": self.turns[0].prompt.why,
+            "begins": begun.begins,
+            "why": begun.why,
             "turns": len(self.turns),
             "ids": list(self.ids),
             "mask": list(self.mask),
@@ -160,13 +162,14 @@ class TurnTree:
             # Equal replies of one prompt are told apart only by what continues them already.
             turn = next((t for t in reversed(found) if not t.children), found[-1])
             rendered = (*turn.rendered, *messages[len(turn.rendered) :])
-            begins = "edited"
-            if not any(m["role"] == "assistant" for m in rendered[len(turn.rendered) :]):
-                try:
-                    ids = extend_prompt(self.tokenizer, _texts(rendered), turn.tokens, options)
-                    return Prompt(tuple(ids), turn, "", "", rendered, keys[-1])
-                except (TemplateRewritesHistory, TemplateDropsMessage) as error:
-                    begins, why = "rewritten", str(error)
+            last, tokens = len(turn.rendered) - 1, turn.tokens
+            edited = any(m["role"] == "assistant" for m in rendered[last + 1 :])
+            try:
+                ids = extend_prompt(self.tokenizer, _texts(rendered), tokens, options, last)
+                begins = "edited" if edited else ""
+                return Prompt(tuple(ids), turn, begins, "", rendered, keys[-1])
+            except (TemplateRewritesHistory, TemplateDropsMessage) as error:
+                begins, why = "rewritten", str(error)
         rendered = tuple(messages)
         ids = encode_prompt(self.tokenizer, _texts(rendered), options)
         return Prompt(tuple(ids), None, begins, why, rendered, keys[-1])

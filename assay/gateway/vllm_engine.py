@@ -200,7 +200,11 @@ class ProxyEngine(_Server):
             said = choice["message"]
             calls = tuple(_received(call) for call in said.get("tool_calls") or ())
             pieces = tuple(row["token"] for row in rows)
-            replies.append(Reply(prompt, sampled, said.get("content") or "", calls, pieces))
+            why = choice.get("stop_reason")
+            stopped = why if isinstance(why, str) else None
+            replies.append(
+                Reply(prompt, sampled, said.get("content") or "", calls, pieces, stopped)
+            )
         return replies
 
 

@@ -92,6 +92,8 @@ def read_history(run: str | Path) -> History:
     """
     path = Path(run)
     file = path / FILE if path.is_dir() else path
+    if (path / "groups.jsonl").is_file():
+        raise ValueError(f"{str(run)!r} is an evaluation: `assay view {run}` shows it")
     if not file.is_file():
         raise ValueError(
             f"{str(run)!r} is no run: expected a directory with {FILE} in it, or such a file"

@@ -128,16 +128,13 @@ class Grader:
     """
 
     def __init__(
-        self,
-        env: TextEnv,
-        limits: ServiceLimits,
-        serialize: Callable[[Verdict, str], VerdictBody],
+        self, env: TextEnv, limits: ServiceLimits, serialize: Callable[[Verdict, str], VerdictBody]
     ) -> None:
         self.env, self.limits, self._serialize = env, limits, serialize
         kind = type(env)
         respond = kind.respond is not TextEnv.respond and kind.advance is TextEnv.advance
         self._one_by_one = respond and kind.respond_many is TextEnv.respond_many
-        names = (*OWN, "_respond", "_take")
+        names = (*OWN, "_take")
         own = any(getattr(kind, name) is not getattr(TextEnv, name) for name in names)
         self._quick = not own and _is_quick(env.rubric)
 
@@ -227,7 +224,7 @@ class Grader:
             if unread is None:
                 read.append(step)
             else:
-                step.state.hear_text("")
+                step.state.hear(Completion(""))
                 step.state.take(Turn.end(unread))
         for some in [[step] for step in read] if self._one_by_one else [read]:
             self._answer(some, verdicts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -32,10 +31,6 @@ class ServiceLimits:
         threads: threads for environments and verifiers.
         request_s: seconds until a request is answered with 504.
         read_s: seconds to receive a body, and to send a response; an idle connection ends after it.
-        rate: without effect, as ``burst`` and ``silent``: a reverse proxy limits rates and closes
-            connections that send no request.
-        burst: see ``rate``.
-        silent: see ``rate``.
 
     Raises:
         ValueError: a limit is not above 0, or ``token_share`` is above 1.
@@ -57,24 +52,11 @@ class ServiceLimits:
     threads: int = 4
     request_s: float = 300.0
     read_s: float = 30.0
-    rate: float = 0.0
-    burst: int = 0
-    silent: int = 0
 
     def __post_init__(self) -> None:
         for name in (field.name for field in fields(self)):
-            value = getattr(self, name)
-            if name in ("rate", "burst", "silent"):
-                if value:
-                    warnings.warn(
-                        f"{name}={value} has no effect, and will be removed in the next version: "
-                        "limit rates and silent connections in a reverse proxy (nginx: limit_req, "
-                        "client_header_timeout)",
-                        DeprecationWarning,
-                        stacklevel=3,
-                    )
-            elif value <= 0:
-                raise ValueError(f"{name} must be above 0, got {value!r}")
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be above 0, got {getattr(self, name)!r}")
         if self.token_share > 1:
             raise ValueError(f"token_share must be at most 1, got {self.token_share!r}")
 

@@ -15,7 +15,7 @@ from mcp.server.stdio import stdio_server
 from ..envs import TextEnv
 from ..envs.tools import ToolEnv
 from ..envs.tools.calls import written_call
-from ..envs.tools.telling import hermes
+from ..envs.tools.messages import hermes
 
 _RESET, _SUBMIT, _STEP = "reset", "submit", "step"
 
@@ -25,7 +25,7 @@ def serve_stdio(env: TextEnv, *, reasons: bool = False) -> None:
 
     Args:
         env: what is played; it is closed at the end.
-        reasons: tell the reasons of verdicts, which may quote the known answer.
+        reasons: return the reasons of verdicts, which may quote the known answer.
 
     Raises:
         ValueError: a tool of the environment has a name that is taken.

@@ -16,6 +16,7 @@ from ..envs import Completion, Episode, GroupRubric, Source, State, Task, TextEn
 from ..verifiers import Status, Verdict, Verifier
 from ..verifiers.verifier import same_length
 from .client import Remote, RemoteError, rows
+from .grading import serialize_verdict
 from .limits import too_long
 
 TOKEN = "ASSAY_SERVE_TOKEN"
@@ -366,16 +367,9 @@ def _verdict(row: Mapping[str, Any]) -> Verdict:
 
 def _given(episode: Episode) -> dict[str, Any]:
     """Serialise an episode for the server."""
-    verdict = episode.verdict
     return {
         "turns": [dict(message) for message in episode.turns],
-        "verdict": {
-            "status": verdict.status.value,
-            "score": verdict.score,
-            "reason": verdict.reason,
-            "extracted": verdict.extracted,
-            "parts": dict(verdict.parts),
-        },
+        "verdict": serialize_verdict(episode.verdict, reasons=True),
         "step_rewards": list(episode.step_rewards),
         "truncated": episode.truncated,
         "spans": [{"author": s.author, "ids": list(s.ids)} for s in episode.spans],

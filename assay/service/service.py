@@ -21,15 +21,7 @@ from ..lone_replies import played
 from ..sandbox.redaction import redact
 from ..verifiers import Verdict
 from . import schemas
-from .grading import (
-    FEW,
-    Grader,
-    PendingStep,
-    WorkQueue,
-    log,
-    serialize_task,
-    serialize_verdict,
-)
+from .grading import FEW, Grader, PendingStep, WorkQueue, log, serialize_task, serialize_verdict
 from .limits import InFlightBytes, Refused, ServiceLimits
 from .metrics import Metrics
 from .schemas import Outcome

@@ -89,10 +89,7 @@ class SessionStore:
     """
 
     def __init__(
-        self,
-        limits: ServiceLimits,
-        share: float = 1.0,
-        clock: Callable[[], float] = time.monotonic,
+        self, limits: ServiceLimits, share: float = 1.0, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.limits, self.share, self._clock = limits, share, clock
         self.episodes, self.chars = Counter[str](), Counter[str]()
@@ -110,7 +107,6 @@ class SessionStore:
         now = self._clock()
         new = [Session(client.new_id(), client, state, now) for state in states]
         chars = sum(session.chars for session in new)
-        self.forget_idle()
         self.room_for(client.owner, len(new), chars)
         self._held.update({(client, session.id): session for session in new})
         self.episodes[client.owner] += len(new)
@@ -172,11 +168,12 @@ class SessionStore:
             self.forget(*key)
 
     def room_for(self, owner: str, episodes: int, chars: int = 0) -> None:
-        """Make room by forgetting sessions that are over, or refuse.
+        """Make room by forgetting sessions that are idle or over, or refuse.
 
         Raises:
             Refused: 503.
         """
+        self.forget_idle()
         while (lack := self._lack(owner, episodes, chars)) is not None:
             own = lack.code == "share"
             over = (s for s in self._over if not own or s.client.owner == owner)

@@ -63,25 +63,17 @@ def check(remedy: str) -> Callable[[Callable[[Context], Outcome]], Check]:
 
 @dataclass
 class Context:
-    """The state that the checks of an audit share.
+    """Share state between the checks of an audit; its options are those of :func:`audit`.
 
     Attributes:
-        name: of what is audited, for people.
-        rubric: what judges.
-        harness: judges with a copy of it.
-        tasks: the sample, by index in the source, less those whose reference cannot be used.
+        harness: judges with a copy of ``rubric``.
+        indexed: the tasks of the sample whose reference can be used, by index in the source.
         sample: all of it.
         env: the environment of the tasks, ``None`` for a verifier.
-        sibling: makes other splits and seeds; ``None`` if it is not known how.
         other: the other split's prompts, if the caller gave them.
-        seed: of everything drawn.
-        floor: the most that a reply without the answer may earn.
-        tolerance: the relative error of a number that is right by design.
         growth_s: CPU seconds that a reply of a megabyte may take.
         growth_mib: by how much memory may grow for a reply of a megabyte.
-        prompts: how many prompts of a generator are compared.
-        longest: characters of the longest reply.
-        long_replies: what long replies took, measured once for two checks.
+        long_replies: cost of long replies, measured once for two checks.
     """
 
     name: str

@@ -167,10 +167,7 @@ def _subject(
 
 
 def _findings(
-    context: Context,
-    checks: Sequence[Check],
-    budget_s: float | None,
-    progress: Progress | None,
+    context: Context, checks: Sequence[Check], budget_s: float | None, progress: Progress | None
 ) -> list[Finding]:
     started = monotonic()
     outcomes: list[Outcome | str] = []

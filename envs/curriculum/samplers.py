@@ -25,7 +25,7 @@ from ..datasets.source import Rows, Source
 from ..episode import EpisodeGroup
 from ..seeding import Floats, rng_at
 from ..task import Task
-from .difficulty import difficulty as told_difficulty
+from .difficulty import difficulty as metadata_difficulty
 from .pass_rates import PassRates, outcomes
 
 
@@ -163,7 +163,7 @@ class EasyToHard(_OverArms):
         *,
         steps: int,
         start: float = 0.1,
-        difficulty: Callable[[Task], float] | Sequence[float] = told_difficulty,
+        difficulty: Callable[[Task], float] | Sequence[float] = metadata_difficulty,
         seed: int = 0,
     ) -> None:
         super().__init__(source, seed=seed)
@@ -219,12 +219,7 @@ class Weighted(_OverArms):
     """
 
     def __init__(
-        self,
-        source: Source,
-        *,
-        rates: PassRates | None = None,
-        floor: float = 0.02,
-        seed: int = 0,
+        self, source: Source, *, rates: PassRates | None = None, floor: float = 0.02, seed: int = 0
     ) -> None:
         super().__init__(source, seed=seed)
         if not 0 < floor <= 1:

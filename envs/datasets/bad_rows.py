@@ -59,9 +59,7 @@ class BadRows:
         self.rows: list[BadRow] = []
 
     def keep(
-        self,
-        rows: Iterable[tuple[int, str, _Given]],
-        make: Callable[[int, str, _Given], _Made],
+        self, rows: Iterable[tuple[int, str, _Given]], make: Callable[[int, str, _Given], _Made]
     ) -> list[tuple[int, str, _Made]]:
         """Return what is made of each row that can be used, with its index and place.
 
@@ -74,7 +72,7 @@ class BadRows:
             try:
                 kept.append((index, place, make(index, place, value)))
             except DataError as error:
-                self.rows.append(BadRow(index, place, f"{value!r:.100}", str(error)))
+                self.rows.append(BadRow(index, place, _shown(value), str(error)))
         return kept
 
     def close(self, name: str, total: int) -> tuple[BadRow, ...]:
@@ -103,6 +101,13 @@ class BadRows:
             "\n".join([f"{counted} and are left out:", *listed]), BadRowsWarning, stacklevel=4
         )
         return tuple(bad)
+
+
+def _shown(value: object) -> str:
+    try:
+        return f"{value!r:.100}"
+    except ValueError:  # an integer of more digits than Python writes
+        return f"<{type(value).__name__}>"
 
 
 def bad_rows_record(bad: Sequence[BadRow]) -> dict[str, Any]:

@@ -257,8 +257,9 @@ def _read_datasets(name: str, split: str, config: str) -> Iterable[Row]:
         splits = hub_splits(name, config) if "split" in str(error) else []
         if splits and split not in splits:
             raise no_split(name, split, splits) from error
+        of_split = f" (split {split})" if split else ""
         raise DataError(
-            f"cannot read {name} (split {split}) with datasets: {type(error).__name__}: {error}. "
+            f"cannot read {name}{of_split} with datasets: {type(error).__name__}: {error}. "
             f"{_remedy(name, error)}"
         ) from error
     return found  # type: ignore[no-any-return]  # datasets ships no types

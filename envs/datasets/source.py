@@ -63,7 +63,7 @@ def _shuffled(size: int, seed: int, epoch: int) -> np.ndarray[tuple[int], np.dty
 
 
 class Rows(Source):
-    """Tasks that are all there.
+    """In-memory tasks.
 
     Args:
         tasks: in order; one without an id gets its number.
@@ -140,12 +140,15 @@ class Generated(Source):
 
         Raises:
             IndexError: the index is negative.
+            ValueError: the function returns something else than a Task.
             RuntimeError: ten thousand draws gave no task of this split.
         """
         if index < 0:
             raise IndexError(f"task must be 0 or more, got {index}")
         for attempt in range(_DRAWS):
             task = self.make(rng_at(self.name, self.seed, index, attempt))
+            if not isinstance(task, Task):
+                raise ValueError(f"{self.name}: its function must return a Task, got {task!r:.80}")
             if self.in_split(task.text):
                 return task if task.id else task.named(f"{self.split}-{self.seed}-{index}")
         raise RuntimeError(

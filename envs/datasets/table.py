@@ -17,7 +17,7 @@ from .bad_rows import BadRows, OnBadRows
 from .errors import SplitError
 from .reading import REMEDY, DataError, Row, placed_rows
 from .same_prompt import plain_prompt
-from .source import Generated, Rows, Source, Split
+from .source import Rows, Source, Split
 from .split_files import file_split, find_split, is_for_evaluation, no_split
 from .tabular import Frame, frame_rows
 
@@ -100,14 +100,6 @@ class Drawn:
         return self.to_task(self.draw(rng))
 
 
-def generated(
-    name: str, make: Callable[[np.random.Generator], Task], split: Split, seed: int, rule: Parting
-) -> Source:
-    """Return tasks without end."""
-    share, salt = rule
-    return Generated(make, name=name, split=split, seed=seed, test_share=share, salt=salt)
-
-
 def read_table(
     name: str,
     table: Table,
@@ -163,19 +155,15 @@ def read_table(
     total = len(placed) + len(bad.rows)
     tasks = bad.keep(placed, lambda number, where, row: _task(where, number, to_task, row))
     of_split = [each for each in tasks if whole or _split_of(each[2], rule) == split]
-    of_split = bad.keep(of_split, refuse_twice())
-    of_split = bad.keep(of_split, refuse_reference(judge))
-    if check_solutions:
-        of_split = bad.keep(of_split, refuse_solution(judge, [task for *_, task in of_split]))
+    kept = usable(of_split, bad, judge, check_solutions=check_solutions)
     left_out = bad.close(name, total)
-    if not of_split:
+    if not kept:
         raise SplitError(
             f"{name}: none of {len(tasks)} rows is in the split {split!r}, since "
             f"{rule.test_share:.0%} of them, by the hash of the prompt, are for 'test'. Give more "
             "rows, or rows by split: {'train': ..., 'test': ...}",
             [other for other in get_args(Split) if other != split],
         )
-    kept = [task for _, _, task in of_split]
     if seed:
         kept = [kept[i] for i in rng_at(name, "order", seed).permutation(len(kept))]
     source = Rows(kept, kind)
@@ -211,7 +199,32 @@ def _task(where: str, number: int, to_task: Callable[[Row], Task], row: Row) -> 
     return task if task.id else replace(task, id=f"row-{number}")
 
 
-def refuse_twice() -> Callable[[int, str, Task], Task]:
+def usable(
+    placed: Iterable[tuple[int, str, Task]],
+    bad: BadRows,
+    judge: Verifier,
+    *,
+    check_solutions: bool,
+) -> list[Task]:
+    """Return the tasks whose id is their own, whose reference is usable and whose solution wins.
+
+    Args:
+        placed: index, place and task of each row.
+        bad: collects the others.
+        judge: the rubric.
+        check_solutions: judge the solutions.
+
+    Raises:
+        DataError: no task has a solution, or one cannot be judged.
+    """
+    kept = bad.keep(placed, _refuse_twice())
+    kept = bad.keep(kept, _refuse_reference(judge))
+    if check_solutions:
+        kept = bad.keep(kept, _refuse_solution(judge, [task for *_, task in kept]))
+    return [task for *_, task in kept]
+
+
+def _refuse_twice() -> Callable[[int, str, Task], Task]:
     """Return a check that refuses a task whose id an earlier one has; it names both places."""
     first: dict[str, str] = {}
 
@@ -226,7 +239,7 @@ def refuse_twice() -> Callable[[int, str, Task], Task]:
     return check
 
 
-def refuse_reference(judge: Verifier) -> Callable[[int, str, Task], Task]:
+def _refuse_reference(judge: Verifier) -> Callable[[int, str, Task], Task]:
     """Return a check that refuses a task whose reference cannot be used."""
 
     def check(_: int, place: str, task: Task) -> Task:
@@ -238,12 +251,8 @@ def refuse_reference(judge: Verifier) -> Callable[[int, str, Task], Task]:
     return check
 
 
-def refuse_solution(judge: Verifier, tasks: Sequence[Task]) -> Callable[[int, str, Task], Task]:
-    """Return a check that refuses a task whose own solution earns less than full marks.
-
-    Raises:
-        DataError: no task has a solution, or one cannot be judged.
-    """
+def _refuse_solution(judge: Verifier, tasks: Sequence[Task]) -> Callable[[int, str, Task], Task]:
+    """Return a check that refuses a task whose own solution earns less than full marks."""
     known = [task for task in tasks if task.solution is not None]
     if tasks and not known:
         raise DataError("no row has a solution that could be checked: leave out check_solutions")

@@ -87,6 +87,11 @@ def _plain(value: Any) -> Any:
 
 def _refuse_names(path: Path, names: Iterable[str]) -> None:
     found = list(names)
+    if len(found) == 1 and (other := next((mark for mark in ";\t|" if mark in found[0]), "")):
+        raise DataError(
+            f"{path}, line 1: cells must be separated by commas (by tabs in a .tsv file), and "
+            f"these seem to be by {other!r}: {found[0]!r:.80}"
+        )
     if not found or not all(name.strip() for name in found) or len(set(found)) < len(found):
         raise DataError(
             f"{path}, line 1: must name every column once, got {', '.join(found) or 'nothing'}"

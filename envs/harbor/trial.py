@@ -11,9 +11,10 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from ...sandbox import (
+    Forward,
     ImageUnavailable,
     Sandbox,
     SandboxError,
@@ -253,13 +254,13 @@ def opened(box: Sandbox, task: HarborTask) -> Iterator[Session]:
         yield session
 
 
-def start(box: Sandbox, task: HarborTask) -> Session:
+def start(box: Sandbox, task: HarborTask, network: Literal["none"] | Forward = "none") -> Session:
     """Start a session of a task's environment, and wait until it is healthy; close it yourself.
 
     Raises:
         Unhealthy, TaskError, SandboxError: as :func:`opened` does.
     """
-    session = box.session(**_options(task))
+    session = box.session(**_options(task), network=network)
     try:
         folders = "/logs/agent /logs/artifacts /logs/verifier"
         session.exec(f"mkdir -p {folders} && chmod 777 {folders}", user=0)

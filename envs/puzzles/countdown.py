@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from ...verifiers.puzzles import countdown as rules
-from ..accuracy import THINK, accuracy_rubric
+from ..accuracy import THINK, accuracy_rubric, thought
 from ..datasets.source import Generated, Split
 from ..task import Task
 from ..text_env import TextEnv
@@ -59,13 +59,12 @@ def _task(rng: np.random.Generator, *, numbers: int, largest: int, think: bool) 
     drawn = [int(n) for n in rng.integers(1, largest + 1, size=numbers)]
     target, expression = _combine(drawn, rng)
     how = THINK if think else "Write only the expression."
-    thought = f"<think>{expression}={target}</think><answer>{expression}</answer>"
     return Task(
         prompt=f"Use each of {', '.join(map(str, drawn))} exactly once with + - * / and "
         f"brackets to make {target}. {how}",
         reference={"numbers": drawn, "target": target},
         metadata={"numbers": numbers},
-        solution=thought if think else expression,
+        solution=thought(f"{expression}={target}", expression) if think else expression,
     )
 
 

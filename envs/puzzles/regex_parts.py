@@ -120,7 +120,7 @@ def listed(part: Part, separator: str, low: int, high: int) -> Part:
                 separator + text,
                 text.replace(separator, separator * 2, 1),
                 text.replace(separator, "", 1),
-            ],
+            ]
         )
 
     words = f'a list of {low} to {high} items separated by "{separator}", each of them {part.words}'

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ...sandbox import Check, Limits, RunStatus, Sandbox, SandboxError, problem_fault
-from ...verifiers import Code, Rubric, Status, Verdict
+from ...verifiers import Code, Rubric, Verdict
 from ...verifiers.form.call import Call
 from ...verifiers.form.json_text import NotJson
 from ..datasets.reading import DataError, read_rows
@@ -101,11 +101,7 @@ class CodeRepair(ToolEnv):
         super().__init__(
             Rows(tasks, read),
             Rubric({"accuracy": Submission(box, limits)}),
-            tools=[
-                FileTools(space),
-                PythonTool(space, limits=limits),
-                RepairTools(space, limits),
-            ],
+            tools=[FileTools(space), PythonTool(space, limits=limits), RepairTools(space, limits)],
             max_turns=max_turns,
             max_calls=1,
             tell=tell,
@@ -142,10 +138,7 @@ class RepairTools(Toolset):
     def begin(self, task: Task) -> None:
         """Put the buggy program into its file."""
         self.workspace.write(_FILE, task.metadata["buggy_code"].encode())
-        self._tests = {
-            "tests": task.metadata["tests"],
-            "entry_point": task.metadata["entry_point"],
-        }
+        self._tests = {"tests": task.metadata["tests"], "entry_point": task.metadata["entry_point"]}
 
     @property
     def program(self) -> str:
@@ -254,5 +247,5 @@ def _report(check: Check) -> str:
 
 
 def _format_error(fault: str) -> Turn:
-    verdict = Verdict.wrong(f"format error: {fault}", status=Status.UNPARSEABLE)
+    verdict = Verdict.unparseable(f"format error: {fault}")
     return Turn.end(replace(verdict, parts={"accuracy": 0.0}))

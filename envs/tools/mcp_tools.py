@@ -28,10 +28,10 @@ class MCPTools(Toolset):
     """Tools that an MCP server offers; each episode has a server and a container of its own.
 
     The server is untrusted: it runs in a session, what it says is bounded, and its schemas are
-    shown to the policy and never evaluated. An error that a tool reports is told to the policy. So
-    is a call that gets no readable answer in time; the server is then started anew, in the same
+    shown to the policy and never evaluated. The policy gets the errors that a tool reports, and an
+    error for a call without a readable answer in time; the server is then started anew, in the same
     container. A server that does not start for an episode, or whose tools have changed, is an
-    infrastructure error, without a score; after the policy's first call it is told of that, too.
+    infrastructure error, without a score; after the policy's first call that is the policy's, too.
 
     The container starts at the first call. A clone of an episode has a copy of its files, and a
     server of its own.

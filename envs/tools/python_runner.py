@@ -1,11 +1,11 @@
 """Run the cells of a Python session, one after the other, inside the sandbox.
 
 It runs from source that the host sends, with what it has to do on stdin: standard library only.
-Every cell but the last has run before, in an earlier program that is gone with all it had; run
+Every cell but the last has run before, in an earlier program that has ended; run
 again in the same order it leaves the same names and files. What it prints is not shown again.
 
-The last cell's output goes to stdout. On stderr, where nothing else is written, the host is told
-whether the cell raised, and of the files that are there now. The cell could write there itself:
+The last cell's output goes to stdout. On stderr, where nothing else is written, it reports to the
+host whether the cell raised, and the current files. The cell could write there itself:
 it would deceive nobody but its own session.
 """
 

@@ -16,7 +16,7 @@ from ..state import State, Turn
 from ..task import Message, Task
 from ..text_env import TextEnv
 from .calls import checked_ways, read_calls
-from .telling import as_text, hermes, prompted, shortened
+from .messages import as_text, hermes, prompted, shortened
 from .tool import Answer, Tool, ToolError, Toolset, Work, tools_of
 
 

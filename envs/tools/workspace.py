@@ -46,7 +46,7 @@ class Workspace:
             try:
                 self.write(path, content.encode() if isinstance(content, str) else content)
             except ToolError as error:
-                raise ValueError(f"a file to begin with cannot be had: {error}") from error
+                raise ValueError(f"an initial file is refused: {error}") from error
 
     def read(self, path: str) -> bytes:
         """Return the content of a file.

@@ -22,8 +22,8 @@ class EnvironmentRollout:
     """A rollout_func of TRL's that plays an environment's episodes.
 
     The trainer's model takes the turns, in whatever way the trainer generates. An episode's
-    tokens are those that it sampled and, between its turns, the environment's: those TRL is told
-    to leave out of the loss. ``max_completion_length`` is for an episode as a whole.
+    tokens are those that it sampled and, between its turns, the environment's: TRL leaves
+    the latter out of the loss. ``max_completion_length`` is for an episode as a whole.
 
     It pickles as the environment's id and arguments.
     """

@@ -63,10 +63,12 @@ class TRLSpec:
     allow_sample: bool = False
 
     def __post_init__(self) -> None:
-        if self.size < 1:
-            raise ValueError(f"size must be at least 1, got {self.size}")
-        if self.eval_size < 0:
-            raise ValueError(f"eval_size must be at least 0, got {self.eval_size}")
+        for name, least in (("size", 1), ("eval_size", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < least:
+                raise ValueError(
+                    f"{name} must be a whole number of at least {least}, got {value!r}"
+                )
         if self.mode not in (None, *get_args(Mode)):
             known = ", ".join(get_args(Mode))
             raise ValueError(f"mode must be one of {known}, or None for any, got {self.mode!r}")

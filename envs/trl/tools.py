@@ -47,7 +47,7 @@ class ToolEpisode:
         if state is None or state.ended:
             raise RuntimeError("the episode is over: no tool answers any more")
         reply = written_call(name, arguments)
-        heard = len(state.turns) + 1
+        before = len(state.turns) + 1
         try:
             self._env.advance([state], [Completion(reply)])
         except Exception as error:  # TRL would blame the model and go on
@@ -56,7 +56,7 @@ class ToolEpisode:
                 Status.VERIFIER_ERROR, f"tool {name} raised {type(error).__name__}: {error}"
             )
             raise
-        if len(state.turns) == heard:
+        if len(state.turns) == before:
             return "The episode is over."
         answer = said(state)
         tagged = _RESPONSE.fullmatch(answer)  # TRL's chat template has tags of its own

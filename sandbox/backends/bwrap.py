@@ -14,7 +14,6 @@ import functools
 import glob
 import os
 import platform
-import random
 import shutil
 import subprocess
 import sys
@@ -36,7 +35,7 @@ from ..limits import NETWORK_SETTINGS, Limits
 from .bpf import filter_program
 from .cgroup import ENTER, MemoryGroup, make_group, sweep_groups
 from .child_process import ChildProcess
-from .guest_source import guest_command
+from .guest_source import ENVIRONMENT, foreign_uid, guest_command
 from .slot import Origin, Slot, SlotBroken
 
 # Of /usr no more: people keep environments and sources there, and their tasks with the answers.
@@ -125,8 +124,7 @@ class BwrapBackend:
         """Return a slot's command line, given descriptors of its /etc/hosts and its filter."""
         root = os.geteuid() == 0
         config = {
-            # Far from real users, and from those of other slots: RLIMIT_NPROC counts by user.
-            "uid_base": (1 << 20) + (random.randrange(1 << 18) << 12),  # noqa: S311 - no secret
+            "uid_base": foreign_uid(),
             "memory_cgroup": group is not None,
             "process_limit": root or _counts_by_namespace(),
             "preload": list(self.preload),
@@ -206,8 +204,7 @@ def _view(
     for path, mib in ((_TMP, tmp_mib), ("/dev/shm", _SHM_MIB)):  # noqa: S108 - likewise
         view += ["--perms", "1777", "--size", str(mib << 20), "--tmpfs", path]
     view += [*more, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", _TMP]
-    view += ["--setenv", "PYTHONHASHSEED", "0", "--setenv", "PATH", "/usr/bin:/bin"]
-    for name, value in (("LANG", "C.UTF-8"), ("LC_ALL", "C.UTF-8"), ("TZ", "UTC")):
+    for name, value in {**ENVIRONMENT, "PATH": "/usr/bin:/bin"}.items():
         view += ["--setenv", name, value]
     return view
 

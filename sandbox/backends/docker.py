@@ -20,7 +20,7 @@ from ..errors import ImageUnavailable, SandboxUnavailable
 from ..limits import NETWORK_SETTINGS, Limits
 from ..redaction import redact
 from .address import default_address, explained, open_client, unreachable
-from .guest_source import guest_command
+from .guest_source import ENVIRONMENT, guest_command
 from .infrastructure_failure import daemon_time, infrastructure_failure
 from .process_id import is_alive, process_id
 from .seccomp import docker_profile
@@ -60,13 +60,12 @@ def connect(timeout_s: int = 60, host: str | None = None) -> Any:
         SandboxUnavailable: no daemon answers.
     """
     import docker.errors
-    import requests
 
     where = host or default_address()
     client = open_client(where, timeout_s)
     try:
         client.ping()
-    except (docker.errors.DockerException, requests.RequestException, OSError) as error:
+    except (docker.errors.DockerException, OSError) as error:  # requests' are OSErrors
         client.close()
         raise SandboxUnavailable(unreachable(where, error)) from error
     return client
@@ -154,10 +153,8 @@ class DockerBackend:
 
     def _start(self, ended: Callable[[], None], broken: Callable[[], None]) -> Slot:
         import docker.errors
-        import requests
 
-        client = None
-        stream = None
+        client = stream = None
         container = ""
         try:
             client = self._reach()
@@ -175,9 +172,7 @@ class DockerBackend:
             if client is not None:
                 remove_container(client, container)
                 client.close()
-            if isinstance(
-                error, docker.errors.DockerException | requests.RequestException | OSError
-            ):
+            if isinstance(error, docker.errors.DockerException | OSError):
                 cause = f"Docker does not start a container: {explained(error)}"
                 raise SlotBroken(cause) from error
             raise
@@ -264,13 +259,7 @@ class DockerBackend:
             "user": "0:0",
             "working_dir": "/",
             "hostname": "sandbox",
-            "environment": {
-                "PYTHONHASHSEED": "0",
-                "PYTHONPATH": "",
-                "LANG": "C.UTF-8",
-                "LC_ALL": "C.UTF-8",
-                "TZ": "UTC",
-            },
+            "environment": {**ENVIRONMENT, "PYTHONPATH": ""},
             "stdin_open": True,
             "detach": False,
             "stop_signal": "SIGKILL",  # else a daemon that stops waits 10 s for each container
@@ -290,12 +279,11 @@ class DockerBackend:
             SandboxUnavailable: the daemon stopped answering.
         """
         import docker.errors
-        import requests
 
         try:
             cores = self._client.info().get("NCPU") or 1
             found = self._client.inspect_image(self.image)
-        except (docker.errors.DockerException, requests.RequestException, OSError) as error:
+        except (docker.errors.DockerException, OSError) as error:
             raise SandboxUnavailable(unreachable(self._address, error)) from error
         # The digest itself holds the time at which an image was made, and differs where two
         # machines made it from the same files.

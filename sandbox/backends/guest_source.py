@@ -6,6 +6,7 @@ import binascii
 import functools
 import importlib.resources
 import json
+import random
 import zlib
 from typing import Any
 
@@ -33,6 +34,9 @@ _MODULES = (  # each after those that it imports
     "kernel_memory",
     "supervisor",
 )
+ENVIRONMENT = {"PYTHONHASHSEED": "0", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+"""The guest's environment, beside its PATH."""
+
 _LARGEST_ARGUMENT = 128 * 1024 - 1  # bytes: Linux's MAX_ARG_STRLEN, its final zero left out
 
 # The files are modules of a package there too, so their relative imports work unchanged.
@@ -67,6 +71,14 @@ def guest_source() -> str:
     if len(source.encode()) > _LARGEST_ARGUMENT:
         raise ValueError(f"the guest is {len(source)} bytes, more than one argument may hold")
     return source
+
+
+def foreign_uid() -> int:
+    """Return a first user id far from real users, and from those of other slots.
+
+    RLIMIT_NPROC counts by user.
+    """
+    return (1 << 20) + (random.randrange(1 << 18) << 12)  # noqa: S311 - no secret
 
 
 def guest_command(python: str, config: dict[str, Any]) -> list[str]:

@@ -30,7 +30,6 @@ def infrastructure_failure(address: str, container: str, *, hung_up: bool) -> st
         hung_up: our stream to it has ended.
     """
     import docker.errors
-    import requests
 
     try:
         client = open_client(address, _TIMEOUT_S)
@@ -46,7 +45,7 @@ def infrastructure_failure(address: str, container: str, *, hung_up: bool) -> st
         if codes == ["0"] or (not codes and hung_up):
             return "the connection to its container was lost"
         return ""
-    except (docker.errors.DockerException, requests.RequestException, OSError) as error:
+    except (docker.errors.DockerException, OSError) as error:
         return str(redact(f"Docker at {address} stopped answering: {explained(error)}"))
     finally:
         client.close()

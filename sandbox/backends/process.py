@@ -9,7 +9,6 @@ every run has a user of its own, as under Docker; started by anybody else, progr
 from __future__ import annotations
 
 import os
-import random
 import shutil
 import sys
 import tempfile
@@ -17,7 +16,7 @@ import warnings
 
 from ..limits import Limits
 from .child_process import ChildProcess
-from .guest_source import guest_command
+from .guest_source import ENVIRONMENT, foreign_uid, guest_command
 from .slot import Origin, Slot, SlotBroken
 
 _END_S = 10.0
@@ -54,16 +53,14 @@ class ProcessBackend:
         if root:
             os.chmod(folder, 0o1777)  # noqa: S103 - programs run as other users
         config = {
-            # Far from real users, and from those of other slots: RLIMIT_NPROC counts by user.
-            "uid_base": (1 << 20) + (random.randrange(1 << 18) << 12),  # noqa: S311 - no secret
+            "uid_base": foreign_uid(),
             "memory_cgroup": False,
             "process_limit": True,
             "preload": list(self.preload),
             "site": False,
             "unsafe_folder": folder,
         }
-        environment = {"PYTHONHASHSEED": "0", "PATH": "/usr/bin:/bin", "TZ": "UTC"}
-        environment |= {"LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
+        environment = {**ENVIRONMENT, "PATH": "/usr/bin:/bin"}
         command = guest_command(os.path.realpath(sys.executable), config)
         try:
             child = ChildProcess(command, environment, own_session=True)

@@ -17,7 +17,8 @@ from .docker import DEFAULT_IMAGE, DockerBackend
 from .hosts import HostsBackend
 from .process import ProcessBackend
 
-BackendName = Literal["docker", "bwrap", "process"]
+BackendName = Literal["docker", "bwrap", "process"] | str
+"""A name in :data:`BACKENDS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,5 @@ def _warn(cause: Exception) -> None:
     if not _warned.is_set():
         _warned.set()
         warnings.warn(
-            f"programs run under bubblewrap{_weakness()}: {cause}",
-            RuntimeWarning,
-            stacklevel=5,
+            f"programs run under bubblewrap{_weakness()}: {cause}", RuntimeWarning, stacklevel=5
         )

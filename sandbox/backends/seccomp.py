@@ -60,11 +60,7 @@ ALLOWED_IF: dict[str, list[list[Condition]]] = {
     # Unix, the two internets (which lead nowhere) and routes, which tell what interfaces there
     # are. AF_ALG, AF_VSOCK, ping, SCTP, MPTCP, ... are kernel code that no program needs, and
     # other netlinks keep what a program sends itself in memory that nobody counts.
-    "socket": [
-        [(0, _WHOLE, 1)],
-        [(0, _WHOLE, 16), (2, _WHOLE, 0)],
-        *_INTERNET,
-    ],
+    "socket": [[(0, _WHOLE, 1)], [(0, _WHOLE, 16), (2, _WHOLE, 0)], *_INTERNET],
     # For other families too the kernel makes sockets, before it says that it has no pairs of them.
     "socketpair": [[(0, _WHOLE, 1)]],
     "setsockopt": [

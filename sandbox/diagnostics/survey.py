@@ -1,4 +1,4 @@
-"""What this machine offers to sandboxes, before any program is run."""
+"""Report what this machine offers to sandboxes, before any program is run."""
 
 from __future__ import annotations
 
@@ -19,20 +19,31 @@ _GET_DOCKER = (
     "Install Docker (https://docs.docker.com/engine/install), start it, and join the group "
     "docker; or set DOCKER_HOST to where one runs."
 )
+_NO_ROOT = (
+    'Programs are no root in any case. For more, set "userns-remap": "default" in '
+    "/etc/docker/daemon.json, or use rootless Docker."
+)
+_GET_SECCOMP = "Use a kernel with CONFIG_SECCOMP_FILTER and a Docker built with seccomp."
+_GET_CONTROLLERS = "Enable these controllers: on the kernel's command line, or delegate them."
 _GET_BWRAP = "apt-get install bubblewrap (or dnf, pacman, ...: the package has that name)."
+_GET_NAMESPACES = (
+    "Allow user namespaces (sysctl user.max_user_namespaces=10000; on Ubuntu also "
+    "kernel.apparmor_restrict_unprivileged_userns=0; in a container also --security-opt "
+    "seccomp=unconfined), run as root, or use Docker."
+)
 
 
 def survey(backend: str | None = None, image: str | None = None) -> list[CheckResult]:
-    """Say which backends can be used here, and how good they are.
+    """Report whether Docker and bubblewrap can be used here, and how well they isolate.
 
     Args:
-        backend: look at this one only; default: at both.
+        backend: report on this one only, if it is one of them; default: on both.
         image: the container image to look for.
     """
     found: list[CheckResult] = []
-    if backend != "bwrap":
+    if backend in (None, "docker"):
         found += _docker(image or DEFAULT_IMAGE, needed=backend == "docker")
-    if backend != "docker":
+    if backend in (None, "bwrap"):
         usable = any(f.name == "image" and f.ok for f in found)
         found += _bubblewrap(needed=backend == "bwrap" or not usable)
     return found
@@ -59,99 +70,61 @@ def _docker(image: str, *, needed: bool) -> list[CheckResult]:
     return found
 
 
+def _options(info: dict[str, Any]) -> str:
+    return " ".join(info.get("SecurityOptions") or [])
+
+
 def _daemon(info: dict[str, Any]) -> CheckResult:
     where = os.environ.get("DOCKER_HOST", "the local socket")
     said = f"version {info.get('ServerVersion', '?')} at {where}"
-    options = " ".join(info.get("SecurityOptions") or [])
-    if "rootless" in options:
-        return CheckResult("Docker", True, f"{said}, rootless: what breaks out is no root")
-    if "userns" in options:
-        return CheckResult(
-            "Docker", True, f"{said}, with user namespaces: what breaks out is no root"
-        )
-    return CheckResult(
-        "Docker",
-        True,
-        f"{said}, run by root, without user namespaces",
-        'Programs are no root in any case. For more, set "userns-remap": "default" in '
-        "/etc/docker/daemon.json, or use rootless Docker.",
-    )
+    for word, shown in (("rootless", "rootless"), ("userns", "with user namespaces")):
+        if word in _options(info):
+            return CheckResult("Docker", True, f"{said}, {shown}: what breaks out is no root")
+    return CheckResult("Docker", True, f"{said}, run by root, without user namespaces", _NO_ROOT)
 
 
 def _runtime(info: dict[str, Any]) -> CheckResult:
     name = os.environ.get("ASSAY_SANDBOX_RUNTIME") or info.get("DefaultRuntime", "?")
-    kernel = info.get("KernelVersion", "?")
+    kernel = f"share the machine's kernel, Linux {info.get('KernelVersion', '?')}"
     if "runsc" in name:
-        return CheckResult(
-            "runtime", True, f"{name}: programs have a kernel of their own, gVisor's"
-        )
-    return CheckResult(
-        "runtime", True, f"{name}: programs share the machine's kernel, Linux {kernel}"
-    )
+        kernel = "have a kernel of their own, gVisor's"
+    return CheckResult("runtime", True, f"{name}: programs {kernel}")
 
 
 def _filters(info: dict[str, Any]) -> CheckResult:
-    options = " ".join(info.get("SecurityOptions") or [])
+    options = _options(info)
     if "seccomp" not in options:
-        return CheckResult(
-            "seccomp",
-            False,
-            "the daemon does not filter system calls",
-            "Use a kernel with CONFIG_SECCOMP_FILTER and a Docker built with seccomp.",
-        )
+        said = "the daemon does not filter system calls"
+        return CheckResult("seccomp", False, said, _GET_SECCOMP)
     more = [name for name in ("apparmor", "selinux") if name in options]
     return CheckResult("seccomp", True, " and ".join(["our own list of system calls", *more]))
 
 
 def _cgroups(info: dict[str, Any]) -> CheckResult:
     said = f"version {info.get('CgroupVersion', '?')}, driver {info.get('CgroupDriver', '?')}"
-    missing = [
-        word
-        for word, key in (("memory", "MemoryLimit"), ("processes", "PidsLimit"))
-        if info.get(key) is False
-    ]
+    limits = (("memory", "MemoryLimit"), ("processes", "PidsLimit"))
+    missing = " and ".join(word for word, key in limits if info.get(key) is False)
     if missing:
-        remedy = "Enable these controllers: on the kernel's command line, or delegate them."
-        return CheckResult("cgroups", False, f"{said}; no limit on {' and '.join(missing)}", remedy)
+        return CheckResult("cgroups", False, f"{said}; no limit on {missing}", _GET_CONTROLLERS)
     if info.get("SwapLimit") is False:
-        return CheckResult(
-            "cgroups",
-            True,
-            f"{said}; swap is not limited, so a program may use that on top of its memory",
-            "Boot with swapaccount=1, or without swap.",
-        )
+        said += "; swap is not limited, so a program may use that on top of its memory"
+        return CheckResult("cgroups", True, said, "Boot with swapaccount=1, or without swap.")
     return CheckResult("cgroups", True, f"{said}: memory, swap and processes are limited")
 
 
 def _bubblewrap(*, needed: bool) -> list[CheckResult]:
     fault = bwrap_fault()
     if fault is not None:
-        remedy = _GET_BWRAP if shutil.which("bwrap") is None else _user_namespaces()
+        remedy = _GET_BWRAP if shutil.which("bwrap") is None else _GET_NAMESPACES
         return [CheckResult("bubblewrap", not needed, fault, remedy)]
     version = subprocess.run(["bwrap", "--version"], capture_output=True, text=True, check=False)
-    root = os.geteuid() == 0
-    who = "started by root" if root else "started by this user, in a user namespace"
-    found = [CheckResult("bubblewrap", True, f"{version.stdout.strip()}, {who}")]
-    if not needed:
-        return found
-    if filter_program() is None:
-        found.append(
-            CheckResult(
-                "seccomp",
-                False,
-                f"no filter of system calls for {platform.machine()}",
-                "Use Docker, whose filter knows this machine.",
-            )
-        )
-    if can_group():
+    who = "root" if os.geteuid() == 0 else "this user, in a user namespace"
+    said = f"{version.stdout.strip()}, started by {who}"
+    found = [CheckResult("bubblewrap", True, said)]
+    if needed and filter_program() is None:
+        said = f"no filter of system calls for {platform.machine()}"
+        remedy = "Use Docker, whose filter knows this machine."
+        found.append(CheckResult("seccomp", False, said, remedy))
+    if needed and can_group():
         found.append(CheckResult("cgroups", True, "each slot has one of its own, for memory"))
     return found
-
-
-def _user_namespaces() -> str:
-    """Return what to do where bubblewrap may make no namespaces."""
-    return (
-        "Allow user namespaces (sysctl user.max_user_namespaces=10000; on Ubuntu also "
-        "kernel.apparmor_restrict_unprivileged_userns=0; in a container also --security-opt "
-        "seccomp=unconfined), run as root, or use Docker."
-    )

@@ -17,18 +17,9 @@ from ..result import Check, Result, RunStatus
 from .compare import check_tolerance, same_output, same_value
 from .outcome import ended, text
 
-_ENDING = {
-    "compile": RunStatus.COMPILE_ERROR,
-    "memory": RunStatus.MEMORY,
-    "wrong": RunStatus.OK,
-}
+_ENDING = {"compile": RunStatus.COMPILE_ERROR, "memory": RunStatus.MEMORY, "wrong": RunStatus.OK}
 _STOPS = frozenset(
-    {
-        RunStatus.TIMEOUT,
-        RunStatus.COMPILE_ERROR,
-        RunStatus.BROKE_SANDBOX,
-        RunStatus.SANDBOX_ERROR,
-    }
+    {RunStatus.TIMEOUT, RunStatus.COMPILE_ERROR, RunStatus.BROKE_SANDBOX, RunStatus.SANDBOX_ERROR}
 )
 
 _NO_CASE = "a check needs at least one case, got none"

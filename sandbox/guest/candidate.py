@@ -11,14 +11,7 @@ import types
 from typing import Any, NoReturn
 
 from .channel import Peer, PeerGone
-from .child import (
-    COMPILE_ERRORS,
-    PEER_FD,
-    REPORT_FD,
-    flush,
-    load,
-    show,
-)
+from .child import COMPILE_ERRORS, PEER_FD, REPORT_FD, flush, load, show
 from .wire import decode, encode
 
 

@@ -15,13 +15,7 @@ from typing import Any
 _Convert = Callable[[Any], Any]
 
 _BY_ITEMS = {"Counter", "OrderedDict"}
-_PATHS = {
-    "PosixPath",
-    "PurePosixPath",
-    "PurePath",
-    "Path",
-    "PureWindowsPath",
-}
+_PATHS = {"PosixPath", "PurePosixPath", "PurePath", "Path", "PureWindowsPath"}
 _VIEWS = {"dict_keys": "keys", "dict_values": "values", "dict_items": "items"}
 _OVERRIDES = frozenset(
     f"__{name}__"

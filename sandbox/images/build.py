@@ -34,10 +34,7 @@ def registry_fault(reference: str, timeout_s: int = 15) -> str | None:
 
 
 def build_image(
-    tag: str | None = None,
-    description: ImageDescription | None = None,
-    *,
-    pull: str | None = None,
+    tag: str | None = None, description: ImageDescription | None = None, *, pull: str | None = None
 ) -> str:
     """Make an image that programs run in, and return its digest.
 

@@ -81,10 +81,7 @@ _GCC = ("-O2", "-w", "-fmax-errors=20", "-fdiagnostics-color=never", "-o", "prog
 _TABLE = (
     PYTHON,
     ProgrammingLanguage(
-        "c",
-        "main.c",
-        compile=("gcc", "-std=gnu17", *_GCC, "main.c", "-lm"),
-        suffixes=(".c",),
+        "c", "main.c", compile=("gcc", "-std=gnu17", *_GCC, "main.c", "-lm"), suffixes=(".c",)
     ),
     ProgrammingLanguage(
         "cpp",

@@ -133,18 +133,10 @@ class Batches(abc.ABC):
     ) -> list[_Found]: ...
     @overload
     def map(
-        self,
-        function: Callable[[_Item], _Found],
-        items: Iterable[_Item],
-        *,
-        stream: Literal[True],
+        self, function: Callable[[_Item], _Found], items: Iterable[_Item], *, stream: Literal[True]
     ) -> Generator[_Found, None, None]: ...
     def map(
-        self,
-        function: Callable[[_Item], _Found],
-        items: Iterable[_Item],
-        *,
-        stream: bool = False,
+        self, function: Callable[[_Item], _Found], items: Iterable[_Item], *, stream: bool = False
     ) -> list[_Found] | Generator[_Found, None, None]:
         """Call a function for each item, as many at a time as there are slots, in order.
 

@@ -1,8 +1,8 @@
 """Sessions under bubblewrap: no daemon, a root overlaid in memory, and a start in milliseconds.
 
 The root is a folder: what ``assay-shell`` holds, unpacked once into the user's cache, or one that
-the caller names. What a session writes lies in a file system in memory of its own, which bounds it.
-Only root can mount that, so only root opens such sessions.
+the caller names; or the layers of an image of Docker's. What a session writes lies in a file system
+in memory of its own, which bounds it. Only root can mount that, so only root opens such sessions.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
+from dataclasses import replace
 from pathlib import Path
 
 from ..backends.bpf import filter_program
@@ -28,9 +30,17 @@ from ..images.archive import write_layer
 from ..images.build import image_tree
 from ..images.description import describe
 from .channel import Channel, ChannelBroken
-from .docker import AGAINST_OOM, CAPABILITIES, DEFAULT_PATH, OF_SUPERVISOR, SHM_MIB, SUPERVISOR_MIB
-from .docker import ImageFacts as Root
+from .docker import (
+    AGAINST_OOM,
+    CAPABILITIES,
+    DEFAULT_PATH,
+    OF_SUPERVISOR,
+    SHM_MIB,
+    SUPERVISOR_MIB,
+    ImageFacts,
+)
 from .groups import SessionGroup, groups_fault, make_session_group, sweep_session_groups
+from .layers import daemons_image, layers_of
 from .limits import SessionLimits
 from .supervisor import PATH, cache_folder, supervisor_path
 
@@ -66,6 +76,8 @@ class View:
         self._group = group
         self._folder = folder
         self._owner = os.getpid()
+        self._lock = threading.Lock()
+        self._failure: str | None = None
         self.channel = Channel(child.stream, multiplexed=False)
 
     @property
@@ -75,8 +87,12 @@ class View:
 
     def infrastructure_failure(self) -> str:
         """Return what ended it if that was not its memory; else empty."""
-        code = self._child.exit_code(5.0)
-        return "" if code is None or code == 137 else f"bubblewrap ended with {code}"
+        with self._lock:
+            if self._failure is None:  # the group, which knows, goes with the first that asks
+                code = self._child.exit_code(5.0)
+                memory = code == 137 and self._group.killed_for_memory()
+                self._failure = "" if code is None or memory else f"bubblewrap ended with {code}"
+            return self._failure
 
     def over_quota(self, disk_mib: int) -> str:
         """Return empty: its file system is no larger."""
@@ -128,6 +144,7 @@ class BwrapSessions:
             raise SandboxUnavailable(fault)
         self._snapshots: list[str] = []
         self._lower: dict[str, str] = {}
+        self._facts: dict[str, ImageFacts] = {}
         self._numbers = itertools.count()
         sweep_session_groups()
         for left in _home().glob(f"{_NAME}-*-*-*"):
@@ -135,24 +152,25 @@ class BwrapSessions:
             if not is_alive(f"{pid}-{started}"):
                 shutil.rmtree(left, ignore_errors=True)
 
-    def facts(self, image: str) -> Root:
-        """Return what a session needs of a folder; of that of ``assay-shell`` by default.
+    def facts(self, image: str) -> ImageFacts:
+        """Return what a session needs of a folder, or of an image of Docker's.
 
         Raises:
-            ImageUnavailable: it is no folder with /bin/sh.
+            ImageUnavailable: it is neither, or the folder has no /bin/sh.
         """
-        lower = self._lower.get(image, "")
-        if not lower:
-            lower = image or str(shell_root())
-            if not os.path.isfile(f"{lower}/bin/sh") and not os.path.islink(f"{lower}/bin/sh"):
-                raise ImageUnavailable(
-                    f"bubblewrap has no images, only folders with bin/sh, and {image!r} is none: "
-                    "name one, such as an unpacked `docker export`, or use Docker"
-                )
+        if image in self._facts:  # a snapshot, a folder, or the digest of an image
+            return self._facts[image]
+        lower = image or str(shell_root())
+        if os.path.isfile(f"{lower}/bin/sh") or os.path.islink(f"{lower}/bin/sh"):
             if ":" in lower or "," in lower:
                 raise ImageUnavailable(f"the folder must have no ':' and no ',' in it: {lower}")
-            self._lower[image] = lower
-        return Root(image, {"PATH": DEFAULT_PATH}, "/", "0")
+            facts = ImageFacts(image, {"PATH": DEFAULT_PATH}, "/", "0")
+        else:
+            found = daemons_image(image)
+            facts, lower = ImageFacts.of(found), layers_of(image, found)
+        self._lower[facts.digest] = lower
+        self._facts[facts.digest] = facts
+        return facts
 
     def watched_bytes(self, limits: SessionLimits) -> int:
         """Return 0: the size of its file system is held."""
@@ -161,9 +179,10 @@ class BwrapSessions:
     def own_snapshot(self, folder: str, origin: str) -> None:
         """Let sessions start from a snapshot, until this is closed."""
         self._lower[folder] = f"{folder}:{self._lower[origin]}"
+        self._facts[folder] = replace(self._facts[origin], digest=folder)
         self._snapshots.append(folder)
 
-    def start(self, root: Root, limits: SessionLimits) -> View:
+    def start(self, root: ImageFacts, limits: SessionLimits) -> View:
         """Start a session.
 
         Raises:
@@ -188,7 +207,10 @@ class BwrapSessions:
                 *(str(limits.disk_mib), self._lower[root.digest]),
                 *_bwrap(folder, group, file),
             ]
-            environment = {"PATH": os.environ.get("PATH", os.defpath)}
+            environment = {
+                "PATH": os.environ.get("PATH", os.defpath),
+                "LIBMOUNT_FORCE_MOUNT2": "always",  # else lowerdir has at most 256 bytes
+            }
             child = ChildProcess(command, environment, inherited=[file], own_session=True)
             try:
                 return View(child, group, folder)

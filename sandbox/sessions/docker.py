@@ -78,6 +78,15 @@ class ImageFacts:
     def __hash__(self) -> int:
         return hash(self.digest)
 
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> ImageFacts:
+        """Read a daemon's description of an image."""
+        config = found.get("Config") or {}
+        pairs = (item.partition("=") for item in config.get("Env") or [])
+        environment = {"PATH": DEFAULT_PATH, **{name: value for name, _, value in pairs}}
+        folder, user = config.get("WorkingDir") or "/", config.get("User") or "0"
+        return cls(found["Id"], environment, folder, user)
+
 
 class Container:
     """A started container and the channel to its supervisor."""
@@ -204,12 +213,7 @@ class DockerSessions:
                     f"sessions is built for {machine}: name one for the image's machine in "
                     "ASSAY_SUPERVISOR"
                 )
-            config = found.get("Config") or {}
-            pairs = (item.partition("=") for item in config.get("Env") or [])
-            environment = {"PATH": DEFAULT_PATH, **{name: value for name, _, value in pairs}}
-            self._facts[digest] = ImageFacts(
-                digest, environment, config.get("WorkingDir") or "/", config.get("User") or "0"
-            )
+            self._facts[digest] = ImageFacts.of(found)
         return self._facts[digest]
 
     def watched_bytes(self, limits: SessionLimits) -> int:

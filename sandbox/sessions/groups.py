@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +17,11 @@ _CONTROLLERS = ("memory", "pids", "cpu")
 _PERIOD_US = 100_000
 _REMOVE_S = 5.0
 _PREFIX = "assay-"
+_COUNTS = {
+    "memory.oom_control": "/sys/fs/cgroup/memory/memory.oom_control",
+    "memory.events": "/sys/fs/cgroup/memory.events",
+}
+"""Where each version counts what was killed for memory, here and in a session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +37,20 @@ class SessionGroup:
 
     def view(self) -> list[str]:
         """Return what bubblewrap shows of them: the count of what was killed for memory."""
-        for name, seen in (
-            ("memory.oom_control", "/sys/fs/cgroup/memory/memory.oom_control"),
-            ("memory.events", "/sys/fs/cgroup/memory.events"),
-        ):
+        for name, seen in _COUNTS.items():
             if (self.folders[0] / name).exists():
                 return ["--ro-bind", str(self.folders[0] / name), seen]
         return []
+
+    def killed_for_memory(self) -> bool:
+        """Return whether the kernel killed something in them for memory, as far as it can tell."""
+        for name in _COUNTS:
+            with contextlib.suppress(OSError):
+                text = (self.folders[0] / name).read_text()
+                return (
+                    "oom_kill " not in text or re.search(r"^oom_kill [1-9]", text, re.M) is not None
+                )
+        return True
 
     def remove(self) -> None:
         """Delete them, as soon as the kernel has buried what was in them."""

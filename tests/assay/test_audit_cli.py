@@ -1,4 +1,4 @@
-"""``assay audit`` and ``assay diff`` as a person meets them."""
+"""``assay audit`` and ``assay diff``."""
 
 import json
 
@@ -181,7 +181,7 @@ def test_diff_takes_the_tasks_of_an_environment(run, tmp_path) -> None:
         ('Format:{"graded": "false"}', "graded of Format must be true or false, got 'false'"),
     ],
 )
-def test_names_that_stand_for_nothing_are_told(run, name, words) -> None:
+def test_names_that_stand_for_nothing_are_reported(run, name, words) -> None:
     code, _, err = run("audit", name)
     assert code == 2
     assert words in " ".join(err.split())

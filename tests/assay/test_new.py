@@ -109,12 +109,12 @@ def test_a_plugin_that_cannot_be_imported_is_listed_with_its_fault(tmp_path) -> 
     code, shown = run(sys.executable, "-m", "assay", "list", env=wide)
     assert code == 0
     assert "assay/Arithmetic-v1" in shown
-    told = (
+    expected = (
         "plug-in 'bad' of plug-bad 2.1 (plug_bad): it cannot be imported: "
         f"ZeroDivisionError: division by zero ({tmp_path / 'plug_bad.py'}, line 2)"
     )
     assert shown.count("plug-in 'bad'") == 1
-    assert told in shown
+    assert expected in shown
     code, shown = run(sys.executable, "-m", "assay", "audit", "bad/Thing-v0", env=wide)
     assert code == 2
     assert "no environment is called 'bad/Thing-v0'" in shown

@@ -34,8 +34,7 @@ def test_the_answer_of_a_solution_is_what_is_paid(solution) -> None:
 
 
 @pytest.mark.parametrize(
-    "solution",
-    ["", None, r"\boxed{}", "By induction.\nSo it holds.", "word " * 60, r"\frac{"],
+    "solution", ["", None, r"\boxed{}", "By induction.\nSo it holds.", "word " * 60, r"\frac{"]
 )
 def test_a_solution_without_an_answer_is_no_score(solution) -> None:
     assert accuracy_reward([r"\boxed{1}", ""], [solution] * 2) == [None, None]
@@ -110,7 +109,7 @@ def test_a_thought_that_is_closed_is_paid_for_its_form(reply) -> None:
 
 
 @given(st.lists(st.lists(PIECES, max_size=8).map("".join), min_size=1, max_size=8))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, derandomize=True)
 def test_the_form_is_judged_as_trl_judges_it(replies) -> None:
     rewards = pytest.importorskip("trl.rewards")
     messages = [[{"role": "assistant", "content": reply}] for reply in replies]

@@ -262,7 +262,7 @@ def test_what_is_missing_is_asked_for() -> None:
         ({"learning_rate": math.nan}, "learning_rate must be finite, got nan"),
         ({"learning_rate": 3e4}, "at most 1, got 30000.0: AdamW"),
         ({"temperature": 0.0}, "temperature must be above 0, got 0.0: .* teach nothing"),
-        ({"keep_best": True, "eval_every": 0}, "keep_best goes by evaluations"),
+        ({"keep_best": True, "eval_every": 0}, "keep_best needs evaluations"),
     ],
 )
 def test_what_is_certainly_wrong_is_refused(values: dict[str, Any], words: str) -> None:

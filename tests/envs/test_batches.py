@@ -37,12 +37,6 @@ def gathered(work, pieces, threads, largest=None):
     return asyncio.run(main())
 
 
-def test_one_thread_takes_all_that_is_ready_in_one_call() -> None:
-    work = Work()
-    assert gathered(work, range(20), 1) == [2 * i for i in range(20)]
-    assert work.calls == [list(range(20))]
-
-
 def test_each_thread_takes_its_share_of_what_waits() -> None:
     """Of 10 pieces 4 threads take 3, 2, 2 and 1; the last 2 wait for the first to be free."""
     work = Work(wait=True)
@@ -58,14 +52,6 @@ def test_what_a_call_raises_is_for_those_in_it_alone() -> None:
     found = gathered(Work(), [1, -1, 3, 4], 2)  # calls of 2, 1 and 1
     assert [isinstance(one, LookupError) for one in found] == [True, True, False, False]
     assert found[2:] == [6, 8]
-
-
-def test_a_stop_iteration_is_told_and_not_waited_for() -> None:
-    def work(pieces):
-        raise StopIteration
-
-    (found,) = gathered(work, [1], 1)
-    assert isinstance(found, RuntimeError)
 
 
 def test_who_is_cancelled_while_waiting_is_not_begun() -> None:

@@ -233,5 +233,6 @@ def test_what_makes_no_environment_is_refused() -> None:
         ([{"q": "1", "a": "1"}], dict, "rubric must be a Verifier"),
         ([{"q": "1", "a": "1"}], "Exakt", "Did you mean Exact"),
     ):
-        with pytest.raises(ValueError, match=words):
+        with pytest.raises(ValueError, match=words) as refused:
             register_rows("doctest/Refused-v0", rows, **columns, rubric=rubric)
+        assert "\n" not in str(refused.value)

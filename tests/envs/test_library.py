@@ -134,22 +134,6 @@ def test_math_takes_several_answers_and_the_tolerance_of_a_row(
         assert env.rubric.verify(task.solution, reference).score == 1.0
 
 
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ({"answers": []}, "'answers' must hold at least one answer"),
-        ({"answer": ["1", None]}, "an answer must be text or a number, got None"),
-        ({"final_answer": [None], "is_multiple_answer": True}, "must be text or a number"),
-        ({"answer": "1", "tolerance": "wide"}, "'tolerance' must be a number of at least 0"),
-        ({"answer": "1", "tolerance": -1}, "'tolerance' must be a number of at least 0"),
-        ({"final_answer": ["1"], "error": "0.1,0.2"}, "'error' must be a number of at least 0"),
-    ],
-)
-def test_answers_of_math_that_cannot_be_used_are_named(tmp_path, fields, words) -> None:
-    with pytest.raises(DataError, match=words):
-        over(tmp_path, "MATH", {"problem": "How much?", **fields})
-
-
 def test_sanitized_mbpp_and_mbpp_plus_are_read(tmp_path) -> None:
     row = {
         "task_id": "Mbpp/16",
@@ -368,6 +352,7 @@ def test_golds_that_cannot_be_used_stop_the_load(tmp_path, answer) -> None:
         over(tmp_path, "GSM8K", *GSM8K, {"question": "?", "answer": answer})
 
 
+HOW_MUCH = {"problem": "How much?"}
 FAULTS = [
     ("MATH", {"problem": "?", "solution": "none"}, "must have an 'answer', or a 'solution'"),
     ("MATH", {"problem": "?", "solution": r"\boxed{1"}, "must have an 'answer', or a 'solution'"),
@@ -408,6 +393,21 @@ FAULTS = [
         "startend:quotation takes no argument 'num_bul",
     ),
     ("MBPP", {**MBPP[0], "test_list": ["assert double(2 == 4"]}, r"\(MBPP/11\): "),
+    ("MBPP", {**MBPP[0], "test_list": []}, r"\(MBPP/11\): 'test_list' must"),
+    ("MBPP", {**MBPP[0], "test_list": [1]}, r"\(MBPP/11\): 'test_list' must"),
+    ("ShortAnswer", {"question": "q", "answers": [["a"]]}, r"'answers' .* got \['a'\] in it"),
+    ("ShortAnswer", {"question": "q", "context": 5, "answers": ["a"]}, "'context' must be a s"),
+    (
+        "MATH",
+        {"problem": "p", "solution": 5},
+        "'solution' must be a str or a list, got 5.*Correct or remove this row",
+    ),
+    ("MATH", HOW_MUCH | {"answers": []}, "'answers' must hold at least one answer"),
+    ("MATH", HOW_MUCH | {"answer": ["1", None]}, "an answer must be text or a number, got None"),
+    ("MATH", HOW_MUCH | {"final_answer": [None], "is_multiple_answer": True}, "or a number"),
+    ("MATH", HOW_MUCH | {"answer": "1", "tolerance": "wide"}, "'tolerance' must be a number of"),
+    ("MATH", HOW_MUCH | {"answer": "1", "tolerance": -1}, "'tolerance' must be a number of at"),
+    ("MATH", HOW_MUCH | {"final_answer": ["1"], "error": "0.1,0.2"}, "'error' must be a number"),
 ]
 
 
@@ -504,18 +504,3 @@ def test_the_real_data_are_read(name, file, size) -> None:
     env = make(f"assay/{name}-v1", data=Path(os.environ["ASSAY_DATA"]) / file)
     assert env.source.size == size
     env.close()
-
-
-@pytest.mark.parametrize(
-    ("id_", "row", "words"),
-    [
-        ("ShortAnswer", {"question": "q", "answers": [["a"]]}, r"'answers' .* got \['a'\] in it"),
-        ("ShortAnswer", {"question": "q", "context": 5, "answers": ["a"]}, "'context' must be a s"),
-        ("MATH", {"problem": "p", "solution": 5}, "'solution' must be a str or a list, got 5"),
-    ],
-)
-def test_optional_fields_of_another_type_are_told_by_their_row(tmp_path, id_, row, words) -> None:
-    path = tmp_path / "rows.jsonl"
-    path.write_text(json.dumps(row))
-    with pytest.raises(DataError, match=rf"line 1: {words}.*Correct or remove this row"):
-        make(f"assay/{id_}-v1", data=path)

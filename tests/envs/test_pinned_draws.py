@@ -34,8 +34,20 @@ def test_a_generator_is_numpys_philox_keyed_by_the_address(address) -> None:
         assert draw(ours) == draw(plain)
 
 
-def test_a_share_is_pinned() -> None:
+def test_a_share_is_pinned_and_spread_over_the_unit_interval() -> None:
     assert share("split", "a", 3) == 0.642900477507568
+    assert len({share("a", 1), share("a1"), share("a", "1"), share("a", 1, 0)}) == 4
+    shares = [share("x", i) for i in range(2000)]
+    assert 0 <= min(shares) < 0.01
+    assert 0.99 < max(shares) < 1
+    assert abs(sum(shares) / 2000 - 0.5) < 0.03
+
+
+def test_global_randomness_is_left_alone() -> None:
+    np.random.seed(0)
+    before = np.random.get_state()[1].copy()
+    rng_at("a").integers(10, size=100)
+    assert (np.random.get_state()[1] == before).all()
 
 
 PINNED = [

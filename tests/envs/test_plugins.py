@@ -8,13 +8,7 @@ import warnings
 import gymnasium as gym
 import pytest
 
-from assay.envs import (
-    PluginWarning,
-    UnknownEnvironment,
-    make,
-    plugins,
-    specs,
-)
+from assay.envs import PluginWarning, UnknownEnvironment, make, plugins, specs
 from assay.envs.plugins import installed
 
 MODULE = """

@@ -257,7 +257,7 @@ def test_files_are_written_read_and_edited() -> None:
     assert session("write_file", path="c", content="x") == "wrote 1 bytes"
     assert session("write_file", path="d", content="x") == "error: there may be at most 2 files"
     assert session("read_file", path="e").startswith("error: there is no file 'e'")
-    with pytest.raises(ValueError, match="a file to begin with cannot be had: paths are relative"):
+    with pytest.raises(ValueError, match="an initial file is refused: paths are relative"):
         Workspace({"/a": ""})
 
 

@@ -71,8 +71,7 @@ def test_a_group_holds_the_episodes_of_its_own_task() -> None:
 def test_faults_of_ours_are_counted_and_have_no_reward() -> None:
     fault = Verdict.fault(Status.SANDBOX_ERROR, "gone")
     group = EpisodeGroup(
-        Task("?", 1, id="t"),
-        (Episode("t", (), Verdict.correct()), Episode("t", (), fault)),
+        Task("?", 1, id="t"), (Episode("t", (), Verdict.correct()), Episode("t", (), fault))
     )
     assert group.rewards == (1.0, None)
     assert group.masked == 1

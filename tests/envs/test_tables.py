@@ -117,20 +117,3 @@ def test_a_hub_name_offline_names_what_it_needs(monkeypatch, tmp_path) -> None:
     words = "hf download openai/gsm8k --repo-type dataset --local-dir gsm8k.*--data gsm8k"
     with pytest.raises(DataError, match=words):
         make("assay/GSM8K-v1", data="openai/gsm8k", split="test")
-
-
-@pytest.mark.parametrize("rubric", ["Exact", Exact, Exact()])
-def test_a_rubric_is_a_name_a_class_or_an_object(rubric) -> None:
-    env = made({"train": ROWS}, rubric=rubric)
-    env.reset(options={"task": 0})
-    assert env.step("1")[1] == 1.0
-
-
-@pytest.mark.parametrize(
-    ("rubric", "words"),
-    [("Exakt", "Exakt"), (int, "rubric must be a Verifier"), (3, "rubric must be a Verifier")],
-)
-def test_what_judges_nothing_is_refused_in_one_line(rubric, words) -> None:
-    with pytest.raises(ValueError, match=words) as caught:
-        made(ROWS, rubric=rubric)
-    assert "\n" not in str(caught.value)

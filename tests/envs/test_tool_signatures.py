@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.envs import Completion, Rows, Task
-from assay.envs.tools import BadTool, Tool, ToolEnv, Toolset
+from assay.envs.tools import BadTool, FileTools, Tool, ToolEnv, Toolset
 from assay.envs.tools.arguments import Misfit, fitted
 from assay.verifiers import Exact
 
@@ -96,23 +96,7 @@ def gives_odd(a: str) -> Odd:
     return Odd()
 
 
-class Counter(Toolset):
-    """Counts."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def more(self, by: int = 1) -> str:
-        """Count on.
-
-        Args:
-            by: How far.
-        """
-        self.count += by
-        return f"now {self.count}"
-
-
-@pytest.mark.parametrize("function", [add, plain, many, gives_odd, Counter.more])
+@pytest.mark.parametrize("function", [add, plain, many, gives_odd, FileTools.read_file])
 def test_the_schema_is_the_one_that_transformers_makes(function) -> None:
     from transformers.utils import get_json_schema
 
@@ -148,29 +132,17 @@ def test_any_docstring_gives_the_same_schema(data) -> None:
     assert Tool(tool).schema == get_json_schema(tool)
 
 
+def documented(hint=None, line="a: It."):
+    """A tool of one argument, with this type and this line in its docstring."""
+
+    def tool(a): ...
+
+    tool.__annotations__ = {} if hint is None else {"a": hint}
+    tool.__doc__ = f"Do.\n\nArgs:\n    {line}\n"
+    return tool
+
+
 def no_doc(a: int): ...
-def no_type(a):
-    """Do.
-
-    Args:
-        a: It.
-    """
-
-
-def no_description(a: int):
-    """Do.
-
-    Args:
-        a (int): It.
-    """
-
-
-def odd(a: Odd):
-    """Do.
-
-    Args:
-        a: It.
-    """
 
 
 def stars(*a: int):
@@ -178,22 +150,6 @@ def stars(*a: int):
 
     Args:
         a: It.
-    """
-
-
-def whole_keys(a: dict[int, str]):
-    """Do.
-
-    Args:
-        a: It.
-    """
-
-
-def choices(a: str):
-    """Do.
-
-    Args:
-        a: It (choices: ["x", "y"])
     """
 
 
@@ -205,29 +161,21 @@ async def later():
     """Do later."""
 
 
-def lost(a: "NoSuchType"):  # noqa: F821  # that is the point
-    """Do.
-
-    Args:
-        a: It.
-    """
-
-
 @pytest.mark.parametrize(
     ("tool", "words"),
     [
         (no_doc, "no_doc has no docstring: say what it does"),
-        (no_type, "'a' has no type: write a: str"),
-        (no_description, "does not describe 'a': add a line 'a: what it is'"),
-        (odd, "the type of 'a' is .*Odd.*, of which JSON has no kind: use int"),
+        (documented(), "'a' has no type: write a: str"),
+        (documented(int, "a (int): It."), "does not describe 'a': add a line 'a: what it is'"),
+        (documented(Odd), "the type of 'a' is .*Odd.*, of which JSON has no kind: use int"),
         (stars, "cannot be given by name"),
-        (whole_keys, r"use dict\[str, ...\]"),
-        (choices, "use Literal"),
+        (documented(dict[int, str]), r"use dict\[str, ...\]"),
+        (documented(str, 'a: It (choices: ["x", "y"])'), "use Literal"),
         (lambda: 1, "use def"),
-        (Counter, r"give an object, Counter\(\)"),
+        (FileTools, r"give an object, FileTools\(\)"),
         (Empty(), "Empty has no tools"),
         (later, "later is a coroutine"),
-        (lost, "types cannot be looked up .*import them at the top"),
+        (documented("NoSuchType"), "types cannot be looked up .*import them at the top"),
     ],
 )
 def test_what_cannot_be_a_tool_is_refused_with_the_remedy(tool, words) -> None:
@@ -262,15 +210,8 @@ def null_allowed(schema):
 @settings(deadline=None, derandomize=True, max_examples=120)
 @given(hint=st.sampled_from(HINTS), value=SOME_JSON)
 def test_arguments_fit_just_where_the_schema_is_valid(hint, value) -> None:
-    def tool(a):
-        """Do.
-
-        Args:
-            a: It.
-        """
-
-    tool.__annotations__["a"] = hint
-    schema = null_allowed(Tool(tool).schema["function"]["parameters"]["properties"]["a"])
+    takes = Tool(documented(hint)).schema["function"]["parameters"]
+    schema = null_allowed(takes["properties"]["a"])
     valid = jsonschema.Draft202012Validator(schema).is_valid(value)
     if valid:
         found = fitted(hint, value, "a")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from assay.envs import Completion, FunctionPolicy, Generated, Rows, State, Task, Turn, play
 from assay.envs.tools import Answer, ToolEnv, ToolError, Toolset, Work
 from assay.envs.tools.calls import read_calls
-from assay.envs.tools.telling import shortened
+from assay.envs.tools.messages import shortened
 from assay.sandbox import BadTests, SandboxUnavailable
 from assay.verifiers import Exact, Math
 from assay.verifiers.form.json_text import NotJson

@@ -69,22 +69,30 @@ def test_the_policys_own_tokens_stay_and_the_line_feed_after_them_is_added(token
     assert again == [*wrote, *longer[len(prompt) + 3 :]]
 
 
-def test_a_turn_without_its_end_is_given_one_by_the_environment(tokenizer) -> None:
-    tokenizer.chat_template = CHAT
-    prompt = encode_prompt(tokenizer, [user("go")])
-    wrote = [*prompt, *ids(tokenizer, "a", "b")]
-    longer = extend_prompt(tokenizer, [user("go"), assistant("ab"), user("on")], wrote)
-    added = "<eos>\n<|im_start|>user\non<eos>\n<|im_start|>assistant\n"
-    assert tokenizer.decode(longer[len(wrote) :]) == added
+ENDS_ALL = CHAT + "{% if not add_generation_prompt %}<bos>{% endif %}"  # as Phi 3's
+NEXT = "\n<|im_start|>user\non<eos>\n<|im_start|>assistant\n"
 
 
-@pytest.mark.parametrize("reply", ["", "  ", " ab\n", "<|im_start|>user\nab", "\n"])
-def test_odd_replies_change_nothing_of_what_is_added(tokenizer, reply: str) -> None:
-    tokenizer.chat_template = CHAT
-    wrote = [*encode_prompt(tokenizer, [user("go")]), *ids(tokenizer, "<eos>")]
+@pytest.mark.parametrize(
+    ("template", "tokens", "reply", "added"),
+    [
+        (CHAT, "ab", "ab", f"<eos>{NEXT}"),  # without its end
+        *[
+            (CHAT, ["<eos>"], odd, NEXT)
+            for odd in ("", "  ", " ab\n", "<|im_start|>user\nab", "\n")
+        ],
+        (ENDS_ALL, ["a", "<eos>"], "a", NEXT),
+        (CHAT.replace("<eos>", "<|im_end|>"), "a<", "a<", f"<eos>{NEXT}"),  # like the end's first
+    ],
+)
+def test_what_the_policy_did_not_write_of_its_turns_end_is_added(
+    tokenizer, template: str, tokens, reply: str, added: str
+) -> None:
+    tokenizer.chat_template = template
+    wrote = [*encode_prompt(tokenizer, [user("go")]), *ids(tokenizer, *tokens)]
     longer = extend_prompt(tokenizer, [user("go"), assistant(reply), user("on")], wrote)
-    added = "\n<|im_start|>user\non<eos>\n<|im_start|>assistant\n"
-    assert tokenizer.decode(longer[len(wrote) :]) == added
+    found = tokenizer.decode(longer[len(wrote) :])
+    assert found.replace("<|im_end|>", "<eos>") == added
 
 
 def test_several_messages_may_come_between_and_none(tokenizer) -> None:
@@ -173,7 +181,6 @@ PARTS = (
     "{% for m in messages %}[{% for part in m.content %}{{ part.text }}{% endfor %}]{% endfor %}"
 )
 SPELLS = CHAT.replace("m.content | trim", "m.content | tojson")
-ENDS_ALL = CHAT + "{% if not add_generation_prompt %}<bos>{% endif %}"  # as Phi 3's
 OTHER_END = ROLES.replace(
     "({{ m.content }})<eos>", "({{ m.content }}){{ '<|im_start|>' if loop.last else '<eos>' }}"
 )
@@ -191,17 +198,24 @@ def test_a_template_that_drops_a_message_is_refused(tokenizer, answer: str) -> N
     assert extend_prompt(tokenizer, [*said, user("b")], wrote)
 
 
-def test_a_template_for_contents_in_parts_is_refused(tokenizer) -> None:
-    tokenizer.chat_template = PARTS
-    with pytest.raises(TemplateDropsMessage, match="'user', so the policy would not see it"):
-        encode_prompt(tokenizer, [user("Which is larger?")])
+SYSTEM = {"role": "system", "content": "be good"}
 
 
-def test_a_template_that_knows_no_system_message_is_refused_in_words(tokenizer) -> None:
-    tokenizer.chat_template = REFUSES
-    words = "refuses messages of the roles system, user: TemplateError: no system. Set tokenizer"
-    with pytest.raises(TemplateDropsMessage, match=words):
-        encode_prompt(tokenizer, [{"role": "system", "content": "be good"}, user("go")])
+@pytest.mark.parametrize(
+    ("template", "said", "words"),
+    [
+        (PARTS, [user("Which is larger?")], "'user', so the policy would not see it"),
+        (
+            REFUSES,
+            [SYSTEM, user("go")],
+            "refuses messages of the roles system, user: TemplateError",
+        ),
+    ],
+)
+def test_a_template_that_takes_no_such_message_is_refused(tokenizer, template, said, words) -> None:
+    tokenizer.chat_template = template
+    with pytest.raises(TemplateDropsMessage, match=f"{words}.* Set tokenizer"):
+        encode_prompt(tokenizer, said)
 
 
 def test_a_template_may_spell_contents_in_its_own_way(tokenizer) -> None:
@@ -211,24 +225,8 @@ def test_a_template_may_spell_contents_in_its_own_way(tokenizer) -> None:
     assert len(extend_prompt(tokenizer, said, wrote)) > len(wrote)
 
 
-def test_an_end_of_the_whole_text_is_no_end_of_a_turn(tokenizer) -> None:
-    tokenizer.chat_template = ENDS_ALL
-    wrote = [*encode_prompt(tokenizer, [user("go")]), *ids(tokenizer, "a", "<eos>")]
-    longer = extend_prompt(tokenizer, [user("go"), assistant("a"), user("on")], wrote)
-    added = "\n<|im_start|>user\non<eos>\n<|im_start|>assistant\n"
-    assert tokenizer.decode(longer[len(wrote) :]) == added
-
-
 def test_a_template_that_ends_turns_in_two_ways_is_refused(tokenizer) -> None:
     tokenizer.chat_template = OTHER_END
     wrote = [*encode_prompt(tokenizer, [user("go")]), *ids(tokenizer, "a", ")", "<|im_start|>")]
     with pytest.raises(TemplateRewritesHistory):
         extend_prompt(tokenizer, [user("go"), assistant("a"), user("on")], wrote)
-
-
-def test_a_last_word_that_looks_like_the_end_is_left_alone(tokenizer) -> None:
-    tokenizer.chat_template = CHAT.replace("<eos>", "<|im_end|>")
-    wrote = [*encode_prompt(tokenizer, [user("go")]), *ids(tokenizer, "a", "<")]
-    longer = extend_prompt(tokenizer, [user("go"), assistant("a<"), user("on")], wrote)
-    added = "<|im_end|>\n<|im_start|>user\non<|im_end|>\n<|im_start|>assistant\n"
-    assert tokenizer.decode(longer[len(wrote) :]) == added

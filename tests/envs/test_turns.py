@@ -4,16 +4,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 
-from assay.envs import (
-    Completion,
-    FunctionPolicy,
-    Generated,
-    State,
-    Task,
-    TextEnv,
-    Turn,
-    play,
-)
+from assay.envs import Completion, FunctionPolicy, Generated, State, Task, TextEnv, Turn, play
 from assay.verifiers import Exact, Verdict
 
 

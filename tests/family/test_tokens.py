@@ -10,7 +10,7 @@ import torch
 from assay.envs import Completion, play
 from assay.family import dapo, grpo_outcome, grpo_process, length_bias, off_policy, ppo, preferences
 from assay.grpo import Objective, load_model, policy_loss, read_metrics, tiny_model
-from assay.grpo.loss import count
+from assay.grpo.loss import loss_denominator
 from assay.study import Outcome, Study, Trial
 
 pytestmark = pytest.mark.slow
@@ -70,7 +70,7 @@ def test_a_token_of_a_long_wrong_reply_counts_for_less_only_by_the_replys_own_me
     for average in ("grpo", "dapo", "dr_grpo"):
         logprobs = torch.zeros(2, 8, requires_grad=True)
         objective = Objective(loss=average)
-        denominator = count(mask.sum(1), average=average, max_tokens=24)
+        denominator = loss_denominator(mask.sum(1), average=average, max_tokens=24)
         loss = policy_loss(
             logprobs,
             logprobs.detach(),

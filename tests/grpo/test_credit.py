@@ -11,7 +11,7 @@ from assay.envs import Episode, EpisodeGroup, Span, Task
 from assay.grpo import Row
 from assay.grpo.config import Objective
 from assay.grpo.credit import credit, flat_share, reads_policy, rows_of
-from assay.grpo.logprobs import Reading
+from assay.grpo.logprobs import TokenScores
 from assay.verifiers import Status, Verdict
 
 
@@ -97,8 +97,10 @@ def test_a_reply_that_was_cut_off_is_compared_but_not_trained_on() -> None:
     assert [any(r.written) for r in rows] == [True, False]
 
 
-def read(rows: list[Row], logprobs: float, entropies: list[tuple[float, ...]]) -> list[Reading]:
-    return [Reading((logprobs,) * len(r.reply), e) for r, e in zip(rows, entropies, strict=True)]
+def read(rows: list[Row], logprobs: float, entropies: list[tuple[float, ...]]) -> list[TokenScores]:
+    return [
+        TokenScores((logprobs,) * len(r.reply), e) for r, e in zip(rows, entropies, strict=True)
+    ]
 
 
 def test_a_sampler_that_disagrees_is_weighed() -> None:

@@ -16,8 +16,8 @@ from transformers import (
 )
 
 from assay.grpo import sample
-from assay.grpo.decoder import CopyDecoder, SharedDecoder
-from assay.grpo.sampler import _STEPS_A_LOOK, _chosen, _closed_up, choose_decoder
+from assay.grpo.decoder import CopyDecoder, SharedDecoder, _chosen, choose_decoder
+from assay.grpo.sampler import _STEPS_A_LOOK, _closed_up
 
 pytestmark = pytest.mark.slow
 

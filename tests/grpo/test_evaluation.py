@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from assay.envs import EpisodeGroup, Task
+from assay.envs.group_summary import Score
 from assay.grpo import ModelPolicy, evaluate, read_metrics
 from assay.grpo.log import MetricsLog
-from assay.grpo.tasks import Score
 from assay.run_report.plot import plot_learning_curve
 
 torch.set_num_threads(1)

@@ -24,9 +24,8 @@ from assay.grpo import (
     load_model,
     read_metrics,
 )
-from assay.grpo.checkpoint import EarlyStop
 from assay.grpo.credit import credit, rows_of
-from assay.grpo.guards import Patience, drift, silent
+from assay.grpo.guards import EarlyStop, Patience, drift, silent
 from assay.grpo.loss import policy_sums
 from assay.grpo.update import minibatches
 

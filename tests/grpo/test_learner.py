@@ -103,20 +103,6 @@ def test_resume_gives_the_same_bits(
     assert [row.get("loss") for row in found] == [row.get("loss") for row in wanted]
 
 
-def test_resume_drops_rows_that_are_done_again(
-    model_dir: Path, digits: Any, tmp_path: Path
-) -> None:
-    """As after a crash: the log is two steps ahead of the checkpoint, its last line cut."""
-    model, tokenizer = load_model(model_dir)
-    Learner(model, tokenizer, digits(), config(steps=2), tmp_path).train()
-    with (tmp_path / "metrics.jsonl").open("a") as file:
-        file.write('{"step": 3}\n{"step": 4}\n{"st')
-    model, tokenizer = load_model(model_dir)
-    Learner(model, tokenizer, digits(), config(steps=4), tmp_path, resume=True).train()
-    assert [row["step"] for row in numbers(tmp_path)] == [0, 1, 2, 3, 4]
-    assert len(numbers(tmp_path)[3]) > 1
-
-
 def test_a_missing_reward_does_not_change_the_gradient_of_others(
     model_dir: Path, digits: Any, tmp_path: Path
 ) -> None:

@@ -13,9 +13,7 @@ from transformers import (
     Gemma2Config,
     GPT2Config,
     LlamaConfig,
-    MambaConfig,
     MistralConfig,
-    OPTConfig,
     Qwen3Config,
 )
 
@@ -279,29 +277,3 @@ def test_attention_to_a_shared_prompt_is_that_of_each_row(way: str, window: int 
         strict=True,
     ):
         assert torch.allclose(a, b, atol=1e-9)
-
-
-@pytest.mark.parametrize(
-    "config",
-    [
-        MambaConfig(vocab_size=50, hidden_size=32, num_hidden_layers=2, state_size=4),
-        OPTConfig(
-            vocab_size=50,
-            hidden_size=32,
-            num_hidden_layers=2,
-            num_attention_heads=4,
-            ffn_dim=48,
-            word_embed_proj_dim=32,
-            max_position_embeddings=64,
-        ),
-    ],
-    ids=["mamba", "opt"],
-)
-def test_models_without_such_attention_train_by_another_forward(config: Any) -> None:
-    """A state-space model has no attention to share; the gradient is right whatever is chosen."""
-    torch.manual_seed(0)
-    model = AutoModelForCausalLM.from_config(config).eval()
-    name, forward = choose_forward(model)
-    assert name in ("padded", "shared")
-    batch = Batch.of(GROUPS)
-    assert_same(outcome(model, forward, batch), outcome(model, full_forward, batch))

@@ -14,7 +14,7 @@ from assay.envs import Episode, EpisodeGroup, Span
 from assay.grpo import Batch, GRPOConfig, Learner, Row, load_model, policy_loss, read_metrics
 from assay.grpo.advantage import group_advantages
 from assay.grpo.logprobs import full_forward
-from assay.grpo.loss import count
+from assay.grpo.loss import loss_denominator
 from assay.verifiers import Status, Verdict
 
 torch.set_num_threads(1)
@@ -130,7 +130,7 @@ def test_loss_and_gradient_are_those_of_the_learners_parts(
         batch.advantages.flatten(0, 1).double(),
         batch.mask.flatten(0, 1),
         config,
-        denominator=count(lengths, average="grpo", max_tokens=nano.MAX_NEW_TOKENS),
+        denominator=loss_denominator(lengths, average="grpo", max_tokens=nano.MAX_NEW_TOKENS),
         reference_logprobs=known if beta else None,
     )
     wanted.backward()

@@ -27,8 +27,8 @@ from assay.grpo import (
     load_model,
     read_metrics,
 )
-from assay.grpo.checkpoint import CheckpointWarning, alone_in
 from assay.grpo.interrupt import time_limit
+from assay.grpo.run_directory import CheckpointWarning, alone_in
 
 pytestmark = pytest.mark.slow
 
@@ -96,12 +96,15 @@ def test_a_flipped_bit_is_noticed_and_the_checkpoint_before_is_used(
     newest = list_checkpoints(out / "checkpoints")[-1]
     wanted = weights(load_model(newest)[0])  # a copy: the model itself may be a map of the file
     flip(newest / name)
+    (out / "checkpoints" / ".step-000004.partial").mkdir()
     with pytest.warns(CheckpointWarning, match=rf"{newest.name}.*{name}"):
         again = learner(model_dir, digits(7), out, resume=True)
     assert again.step == 2
     again.train()
     assert torch.equal(weights(again.model), wanted)
     assert [row["step"] for row in read_metrics(out / "metrics.jsonl")] == [0, 1, 2, 3]
+    names = sorted(p.name for p in (out / "checkpoints").iterdir())
+    assert names == ["damaged-step-000003", "step-000002", "step-000003"]
 
 
 @pytest.mark.parametrize("left", ["damaged", "removed"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -27,7 +26,7 @@ from assay.grpo import (
     load_model,
     read_metrics,
 )
-from assay.grpo.checkpoint import CheckpointWarning, load_checkpoint
+from assay.grpo.checkpoint import load_checkpoint
 from assay.grpo.interrupt import Signals, terminable
 
 pytestmark = pytest.mark.slow
@@ -95,19 +94,6 @@ def test_sigterm_after_any_update_and_resume_give_the_same_bits(
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
-def test_sigterm_in_a_rollout_drops_it(model_dir: Path, digits: Any, tmp_path: Path) -> None:
-    class Stopping(digits):  # type: ignore[misc]
-        def __call__(self, policy: Any, step: int) -> Any:
-            found = super().__call__(policy, step)
-            if step == 2:
-                os.kill(os.getpid(), signal.SIGTERM)
-            return found
-
-    with pytest.raises(Terminated):
-        learner(model_dir, Stopping(7), tmp_path).train()
-    assert [p.name for p in list_checkpoints(tmp_path / "checkpoints")] == ["step-000001"]
-
-
 def test_a_stop_in_an_evaluation_leaves_it_to_be_done(
     model_dir: Path, digits: Any, tmp_path: Path
 ) -> None:
@@ -147,63 +133,6 @@ def test_a_row_that_was_logged_after_its_checkpoint_is_not_logged_again(
         held_out = digits(4, 1)
         learner(model_dir, digits(7), tmp_path, held_out=held_out, resume=True, **one).train()
         assert [row["step"] for row in numbers(tmp_path)] == [0, 1]
-
-
-def test_two_processes_do_not_train_in_one_directory(
-    model_dir: Path, digits: Any, tmp_path: Path
-) -> None:
-    """The other one is killed: what holds the directory is gone with it."""
-    learner(model_dir, digits(7), tmp_path, steps=1).train()
-    hold = (
-        "import sys, pathlib\nfrom assay.grpo.checkpoint import alone_in\n"
-        "with alone_in(pathlib.Path(sys.argv[1])):\n    print('in', flush=True)\n    input()"
-    )
-    ready = learner(model_dir, digits(7), tmp_path, resume=True)
-    before = (tmp_path / "metrics.jsonl").read_bytes()
-    with subprocess.Popen(
-        [sys.executable, "-c", hold, str(tmp_path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == "in\n"
-        with pytest.raises(CheckpointError, match="another process is training in"):
-            learner(model_dir, digits(7), tmp_path, resume=True)
-        with pytest.raises(CheckpointError, match="another process is training in"):
-            ready.train()
-        other.kill()
-    assert (tmp_path / "metrics.jsonl").read_bytes() == before
-    learner(model_dir, digits(7), tmp_path, resume=True).train()
-    assert [row["step"] for row in numbers(tmp_path)] == [0, 1, 2]
-
-
-def test_a_damaged_checkpoint_is_put_aside_for_the_one_before(
-    model_dir: Path, digits: Any, tmp_path: Path
-) -> None:
-    one = {"num_iterations": 1, "minibatches": 1, "save_every": 1, "steps": 3}
-    run = learner(model_dir, digits(7), tmp_path, **one)
-    run.train()
-    newest = tmp_path / "checkpoints" / "step-000003"
-    file = newest / "model.safetensors"
-    with file.open("rb+") as handle:
-        handle.truncate(file.stat().st_size // 2)
-    (tmp_path / "checkpoints" / ".step-000004.partial").mkdir()
-    with pytest.warns(CheckpointWarning, match=r"step-000003' is damaged: model\.safetensors has"):
-        again = learner(model_dir, digits(7), tmp_path, resume=True, **one)
-    assert again.step == 2
-    again.train()
-    assert torch.equal(weights(again.model), weights(run.model))
-    names = sorted(p.name for p in (tmp_path / "checkpoints").iterdir())
-    assert names == ["damaged-step-000003", "step-000002", "step-000003"]
-    shutil.rmtree(tmp_path / "checkpoints" / "step-000002")
-    (newest / "optimizer-00001-of-00001.safetensors").unlink()
-    (tmp_path / "config.json").unlink()
-    with (
-        pytest.warns(CheckpointWarning, match="optimizer-00001-of-00001"),
-        pytest.raises(CheckpointError, match="nothing to resume"),
-    ):
-        learner(model_dir, digits(7), tmp_path, resume=True, **one)
 
 
 def test_a_run_killed_before_its_first_checkpoint_begins_again(

@@ -10,7 +10,7 @@ import torch
 
 from assay.grpo import Objective, chosen_logprobs, load_model, policy_loss
 from assay.grpo.advantage import gdpo, group_advantages, leave_one_out
-from assay.grpo.loss import count, mismatch_weights, top_entropy_mask
+from assay.grpo.loss import loss_denominator, mismatch_weights, top_entropy_mask
 
 trl = pytest.importorskip("trl")
 datasets = pytest.importorskip("datasets")
@@ -130,7 +130,7 @@ def loss_of_ours(
     lp = x["lp"].clone().requires_grad_()
     mask = x["there"] & x["tools"]
     advantages = x["adv"][:, None].expand_as(lp) if advantages is None else advantages
-    denominator = count(mask.sum(1), average=o.loss, max_tokens=LONGEST)
+    denominator = loss_denominator(mask.sum(1), average=o.loss, max_tokens=LONGEST)
     loss = policy_loss(
         lp,
         x["old"],

@@ -13,22 +13,35 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
-from assay.sandbox import (
-    ImageUnavailable,
-    Limits,
-    Sandbox,
-    SandboxError,
-    build_image,
-    describe,
-)
+from assay.sandbox import ImageUnavailable, Limits, Sandbox, SandboxError, build_image, describe
 from assay.sandbox.backends.bwrap import bwrap_fault
 from assay.sandbox.backends.docker import connect, daemon_fault
+from assay.sandbox.backends.registry import BACKENDS
 from assay.sandbox.sessions.groups import groups_fault
 
-IMAGE = f"assay-tests:{os.getpid()}"  # two runs of the tests must not remove each other's
+
+def skip_or_fail(fault: str) -> NoReturn:
+    """Skip for want of a daemon or toolchain, or fail where the run says that there must be one."""
+    if os.environ.get("ASSAY_REQUIRE_DOCKER") == "1":
+        pytest.fail(fault)
+    pytest.skip(fault)
+
+
+@contextlib.contextmanager
+def built(recipe: str = "") -> Iterator[str]:
+    """Build an image of this machine's files under a tag of this run's, and remove it again."""
+    tag = f"assay-tests{recipe and f'-{recipe}'}:{os.getpid()}"  # two runs may overlap
+    try:
+        build_image(tag, *([describe(recipe)] if recipe else []))
+    except ImageUnavailable as error:
+        skip_or_fail(str(error))
+    yield tag
+    with contextlib.closing(connect()) as client:
+        client.remove_image(tag, force=True)
 
 
 @pytest.fixture(scope="session")
@@ -36,46 +49,23 @@ def image() -> Iterator[str]:
     """An image of this Python, in the daemon; skips without one."""
     fault = daemon_fault()
     if fault is not None:
-        if os.environ.get("ASSAY_REQUIRE_DOCKER") == "1":
-            pytest.fail(fault)
-        pytest.skip(fault)
-    build_image(IMAGE)
-    yield IMAGE
-    client = connect()
-    client.remove_image(IMAGE, force=True)
-    client.close()
+        skip_or_fail(fault)
+    with built() as tag:
+        yield tag
 
 
 @pytest.fixture(scope="session")
 def toolchains(image: str) -> Iterator[str]:
     """An image with this machine's C, C++, JavaScript and bash; skips where it lacks them."""
-    tag = f"assay-tests-toolchains:{os.getpid()}"
-    try:
-        build_image(tag, describe("toolchains"))
-    except ImageUnavailable as error:
-        if os.environ.get("ASSAY_REQUIRE_DOCKER") == "1":
-            pytest.fail(str(error))
-        pytest.skip(str(error))
-    yield tag
-    client = connect()
-    client.remove_image(tag, force=True)
-    client.close()
+    with built("toolchains") as tag:
+        yield tag
 
 
 @pytest.fixture(scope="session")
 def session_image(image: str) -> Iterator[str]:
     """An image of this machine's shell, git, C and Python, for sessions."""
-    tag = f"assay-tests-shell:{os.getpid()}"
-    try:
-        build_image(tag, describe("shell"))
-    except ImageUnavailable as error:
-        if os.environ.get("ASSAY_REQUIRE_DOCKER") == "1":
-            pytest.fail(str(error))
-        pytest.skip(str(error))
-    yield tag
-    client = connect()
-    client.remove_image(tag, force=True)
-    client.close()
+    with built("shell") as tag:
+        yield tag
 
 
 @pytest.fixture(
@@ -110,23 +100,27 @@ def make_bwrap():
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test under each backend, or under those that its module's BACKENDS names."""
+    """Run a test under each backend that isolates, or those that its module's BACKENDS names."""
     if "make_box" in metafunc.fixturenames:
-        names = getattr(metafunc.module, "BACKENDS", ("docker", "bwrap"))
-        params = [pytest.param(name, marks=getattr(pytest.mark, name)) for name in names]
+        safe = [name for name, entry in BACKENDS.items() if entry.safe]
+        names = getattr(metafunc.module, "BACKENDS", safe)
+        marks = {name: [getattr(pytest.mark, name)] for name in ("docker", "bwrap")}
+        params = [pytest.param(name, marks=marks.get(name, [])) for name in names]
         metafunc.parametrize("make_box", params, indirect=True, scope="session")
 
 
 @pytest.fixture(scope="session")
 def make_box(request: pytest.FixtureRequest):
     """Make boxes under one backend after the other."""
-    return request.getfixturevalue(f"make_{request.param}")
+    if request.param in ("docker", "bwrap"):
+        return request.getfixturevalue(f"make_{request.param}")
+    return lambda **options: Sandbox(backend=request.param, **options)
 
 
 @pytest.fixture(scope="session")
 def box(make_box) -> Iterator[Sandbox]:
     """A warm box of one slot: what one program leaves, the next would find."""
-    with make_box(slots=1, limits=Limits(cpu_s=2.0, wall_s=20.0, memory_mib=128)) as found:
+    with make_box(slots=1, limits=Limits(cpu_s=10.0, wall_s=40.0, memory_mib=128)) as found:
         yield found
 
 
@@ -239,9 +233,7 @@ class Daemon:
 def start_daemon(image: str) -> Iterator[Callable[..., Daemon]]:
     """Start Docker daemons of our own, which have the tests' image; skips where that cannot be."""
     if os.geteuid() or shutil.which("dockerd") is None:
-        if os.environ.get("ASSAY_REQUIRE_DOCKER") == "1":
-            pytest.fail("a second daemon needs root and dockerd")
-        pytest.skip("a second daemon needs root and dockerd")
+        skip_or_fail("a second daemon needs root and dockerd")
     daemons = []
 
     def start(*options: str, disk_mib: int = 0) -> Daemon:

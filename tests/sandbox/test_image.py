@@ -10,13 +10,7 @@ import tarfile
 
 import pytest
 
-from assay.sandbox import (
-    ImageDescription,
-    ImageUnavailable,
-    Sandbox,
-    build_image,
-    describe,
-)
+from assay.sandbox import ImageDescription, ImageUnavailable, Sandbox, build_image, describe
 from assay.sandbox.backends.bpf import filter_program
 from assay.sandbox.backends.docker import connect
 from assay.sandbox.backends.guest_source import guest_source
@@ -92,7 +86,7 @@ def test_every_shipped_description_can_be_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "words"),
     [
         ("name = 'x", "is not TOML"),
         ("pip = ['numpy']", "lacks a name"),
@@ -107,10 +101,10 @@ def test_every_shipped_description_can_be_read() -> None:
         ("name = 'x'\nsystem = [3]", "system must be names"),
     ],
 )
-def test_a_description_that_is_none_is_refused(tmp_path, text: str, told: str) -> None:
+def test_a_description_that_is_none_is_refused(tmp_path, text: str, words: str) -> None:
     file = tmp_path / "x.toml"
     file.write_text(text)
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=words):
         describe(str(file))
 
 

@@ -7,6 +7,7 @@ own.
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from assay.sandbox.backends.bpf import filter_program
 
 pytestmark = pytest.mark.slow
 
+PROGRAMS = tomllib.loads(Path(__file__).with_name("kernel.toml").read_text("utf-8"))
 HONEST = re.split(
     r"^### ", Path(__file__).with_name("honest.txt").read_text("utf-8"), flags=re.MULTILINE
 )[1:]
@@ -28,85 +30,34 @@ def test_an_honest_program_misses_nothing(box: Sandbox, program: str) -> None:
     assert set(result.stdout.split()) == {"True"}
 
 
-SERVER = """
-import socket, threading
-server = socket.socket()
-server.bind(("127.0.0.1", 8765))
-server.listen()
-client = socket.create_connection(("127.0.0.1", 8765))
-connection, _ = server.accept()
-connection.close()
-print(client.recv(1))
-client.close()
-"""
-
-
 def test_a_port_is_free_for_the_next_program(box: Sandbox) -> None:
     """The side that closes first leaves it taken for a minute."""
     for _ in range(3):
-        assert box.run(SERVER).stdout == "b''\n"
-
-
-SOCKETS = """
-import os, socket, struct
-for i in range(20):
-    if os.fork() == 0: break
-held = []; wrong = struct.pack("IHHII", 16000, 16, 5, 1, 0) + bytes(15984)
-while True:
-    s = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM); s.setblocking(False); held.append(s)
-    for i in range(20):
-        try: s.send(wrong)
-        except OSError: break
-"""
-COUNT_SOCKETS = """
-import time
-with open("/proc/net/sockstat") as file: used = int(file.readline().split()[2])
-deadline = time.monotonic() + 0.2  # long enough for the guest to count them
-while time.monotonic() < deadline: pass
-print(used < 8)
-"""
+        assert box.run(PROGRAMS["server"]).stdout == "b''\n"
 
 
 def test_sockets_of_a_program_do_not_count_against_the_next(make_box) -> None:
     """The kernel frees them a moment after the last process has ended."""
     with make_box(slots=1, limits=Limits(memory_mib=256)) as box:
         for _ in range(4):
-            assert box.run(SOCKETS).status is RunStatus.MEMORY
-            result = box.run(COUNT_SOCKETS)
+            assert box.run(PROGRAMS["sockets"]).status is RunStatus.MEMORY
+            result = box.run(PROGRAMS["count_sockets"])
             assert (result.status, result.stdout) == (RunStatus.OK, "True\n"), result
-
-
-NAMES = """
-import os, time
-new = f"{os.path.dirname(os.__file__)}/{time.time_ns()}"  # known names are charged to others
-for i in range(NUMBER): os.path.exists(f"{new}{i:0200}")
-print(open("/proc/1/stat").read().rpartition(")")[2].split()[19])
-"""
 
 
 def test_names_that_a_program_looked_up_do_not_count_against_the_next(make_box) -> None:
     """The kernel remembers files that do not exist as well, and charges the sandbox for it."""
     with make_box(slots=1, limits=Limits(cpu_s=20.0, memory_mib=128)) as box:
-        few, many, after = (box.run(NAMES.replace("NUMBER", n)) for n in ("100", "50000", "1"))
+        few, many, after = (
+            box.run(PROGRAMS["names"].replace("NUMBER", n)) for n in ("100", "50000", "1")
+        )
     assert [r.status for r in (few, many, after)] == [RunStatus.OK] * 3, (few, many, after)
     assert [r.attempts for r in (few, many, after)] == [1, 1, 1]
     assert few.stdout == many.stdout != after.stdout  # when process 1 was started
 
 
-LOCKS = """
-import fcntl, os, struct
-for i in range(20):
-    if os.fork() == 0: break
-files = [os.memfd_create("x") for i in range(200)]
-at = 1 << 40
-while True:
-    at -= 2
-    for file in files: fcntl.fcntl(file, fcntl.F_SETLK, struct.pack("hhqqi4x", 1, 0, at, 1, 0))
-"""
-
-
 def test_file_locks_are_memory(box: Sandbox) -> None:
-    result = box.run(LOCKS, limits=Limits(cpu_s=60.0, memory_mib=128))
+    result = box.run(PROGRAMS["locks"], limits=Limits(cpu_s=60.0, memory_mib=128))
     assert (result.status, result.attempts) == (RunStatus.MEMORY, 1), result
     assert result.reason == "it had more than a thousand file locks"
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import tomllib
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -25,15 +27,8 @@ pytestmark = pytest.mark.slow
 
 LIMITS = Limits(cpu_s=1.0, wall_s=60.0, memory_mib=128, output_bytes=1 << 16)
 
-DOUBLE = {
-    "c": '#include <stdio.h>\nint main(void) { int n; scanf("%d", &n); printf("%d\\n", 2 * n); }',
-    "cpp": "#include <iostream>\nint main() { int n; std::cin >> n; std::cout << 2 * n << '\\n'; }",
-    "javascript": "const n = require('fs').readFileSync(0, 'utf8');\nconsole.log(2 * n);",
-    "bash": "read -r n\necho $((2 * n))",
-    "go": 'package main\nimport "fmt"\nfunc main() { var n int; fmt.Scan(&n); fmt.Println(2 * n) }',
-    "rust": "fn main() { let mut s = String::new(); std::io::stdin().read_line(&mut s).unwrap();"
-    ' println!("{}", 2 * s.trim().parse::<i32>().unwrap()); }',
-}
+PROGRAMS = tomllib.loads(Path(__file__).with_name("languages.toml").read_text("utf-8"))
+DOUBLE = PROGRAMS["double"]
 
 # Two lines of bash stand for a compiler that a candidate has taken over.
 MADE = ProgrammingLanguage(
@@ -74,13 +69,15 @@ def _clean_afterwards(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     if "box" in request.fixturenames:
         box = request.getfixturevalue("box")
-        told = box.run(
+        found = box.run(
             "import os\n"
             "print(len([p for p in os.listdir('/proc') if p.isdigit()]), os.listdir('/tmp'),"
             " os.listdir('/dev/shm'), sorted(os.listdir('/proc/self/fd')))",
             language=SCRIPT,  # of the slots that other languages have
         )
-        assert (told.stdout, told.attempts) == ("2 ['main.py'] [] ['0', '1', '2', '3']\n", 1), told
+        assert (found.stdout, found.attempts) == ("2 ['main.py'] [] ['0', '1', '2', '3']\n", 1), (
+            found
+        )
 
 
 # -- running -----------------------------------------------------------------------------------
@@ -163,14 +160,8 @@ def test_names_and_endings_lead_to_one_language() -> None:
         language_of_file("x.java")
 
 
-def test_the_old_name_works_with_a_warning() -> None:
-    with pytest.warns(DeprecationWarning, match="Language is now ProgrammingLanguage"):
-        from assay.sandbox import Language
-    assert Language is ProgrammingLanguage
-
-
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "words"),
     [
         ({"source": "m"}, "needs a command, or one that compiles"),
         ({"source": "../m", "command": ("x",)}, "source must be the name of a file"),
@@ -179,58 +170,24 @@ def test_the_old_name_works_with_a_warning() -> None:
         ({"source": "m", "program": "m", "compile": ("x",)}, "must be two files"),
     ],
 )
-def test_a_language_that_is_none_is_refused(arguments: dict, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_a_language_that_is_none_is_refused(arguments: dict, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
         ProgrammingLanguage("x", **arguments)
 
 
 # -- how programs end --------------------------------------------------------------------------
 
-ENDINGS = [
-    ("c", "int main(void) { return 3; }", "runtime_error", "exited with code 3"),
-    ("c", "int main(void) { return *(volatile int *)0; }", "runtime_error", "signal 11 ended it"),
-    ("c", "int main(void) { for (;;); }", "timeout", "CPU time"),
-    ("c", '#include <stdio.h>\nint main(void) { for (;;) puts("x"); }', "output_limit", "65536"),
-    ("c", "int main(void) { x; }", "compile_error", "'x' undeclared"),
-    ("c", "int f(void); int main(void) { return f(); }", "compile_error", "undefined reference"),
-    ("c", "", "compile_error", "undefined reference to `main'"),
-    (
-        "c",
-        'const char i[] __attribute__((section(".interp"))) = "/none"; int main(void) {}',
-        "ok|runtime_error",
-        "",
-    ),
-    ("cpp", "#include <stdexcept>\nint main() { throw 1; }", "runtime_error", "signal 6 ended it"),
-    (
-        "cpp",
-        "#include <vector>\nint main() { std::vector<std::vector<int>> v;"
-        " for (;;) v.emplace_back(1 << 18, 1); }",
-        "memory",
-        "128 MiB",
-    ),
-    ("javascript", "throw new TypeError('no')", "runtime_error", "TypeError: no"),
-    ("javascript", "process.exit(4)", "runtime_error", "exited with code 4"),
-    ("javascript", "let let = 3", "runtime_error", "SyntaxError"),
-    ("javascript", "for (;;);", "timeout", "CPU time"),
-    ("javascript", "const a = []; for (;;) a.push(Buffer.alloc(1 << 24, 1));", "memory", "128"),
-    ("javascript", "const a = []; for (;;) a.push(new Array(9999).fill(a.length));", "memory", ""),
-    ("bash", "exit 7", "runtime_error", "exited with code 7"),
-    ("bash", "kill -9 $$", "runtime_error", "signal 9 ended it"),
-    ("bash", "no-such-command", "runtime_error", "no-such-command"),
-    ("bash", "yes", "output_limit", ""),
-    ("bash", "sleep 60", "timeout", "took more than 1 s"),
-]
 
-
-@pytest.mark.parametrize(("name", "code", "status", "told"), ENDINGS)
-def test_how_programs_end(box: Sandbox, name: str, code: str, status: str, told: str) -> None:
+@pytest.mark.parametrize("program", PROGRAMS["endings"], ids=lambda p: p["code"][:30])
+def test_how_programs_end(box: Sandbox, program: dict[str, str]) -> None:
+    name, code, status = program["language"], program["code"], program["ends"]
     need(box, name)
     limits = replace(LIMITS, wall_s=1.0) if code.startswith("sleep") else LIMITS
     if status == "memory":  # on a busy machine the same work takes five times the CPU time
         limits = replace(LIMITS, cpu_s=10.0)
     result = box.run(code, language=name, limits=limits)
     assert result.status.value in status.split("|"), result
-    assert told in result.reason.replace("‘", "'").replace("’", "'")
+    assert program["reason"] in result.reason.replace("‘", "'").replace("’", "'")
     assert result.attempts == 1
 
 
@@ -295,48 +252,15 @@ def test_a_compiled_program_cannot_be_changed_while_it_runs(box: Sandbox) -> Non
 
 # -- attacks by programs -----------------------------------------------------------------------
 
-ATTACKS = {
-    "fork bomb": ("c", "#include <unistd.h>\nint main(void) { for (;;) fork(); }", {"timeout"}),
-    "fork bomb in bash": (
-        "bash",
-        "f() { f | f & }; f; wait",
-        {"ok", "runtime_error", "timeout"},
-    ),
-    "signals ignored": (
-        "c",
-        "#include <signal.h>\nint main(void) { for (int i = 1; i < 65; i++) signal(i, SIG_IGN);"
-        " for (;;); }",
-        {"timeout"},
-    ),
-    "kill everything": ("bash", "kill -9 -1; kill -9 1; echo alive", {"ok", "runtime_error"}),
-    "children left": ("bash", "sleep 99 & (sleep 99 &); disown -a; echo x > /tmp/y", {"ok"}),
-    "files left": (
-        "bash",
-        "mkdir -p a/b/c; echo x > a/b/c/d; ln -s /etc /tmp/l; chmod 000 a; echo x > /dev/shm/s",
-        {"ok"},
-    ),
-    "disk": ("bash", "cat /dev/zero > /tmp/z", {"runtime_error"}),
-    "files held by node": (
-        "javascript",
-        "for (let i = 0; i < 300; i++) require('fs').writeFileSync('/tmp/' + i, 'x')",
-        {"ok"},
-    ),
-    "children of node": (
-        "javascript",
-        "const quiet = {detached: true, stdio: 'ignore'};"
-        "require('child_process').spawn('sleep', ['99'], quiet).unref()",
-        {"ok"},
-    ),
-}
 
-
-@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize("attack", PROGRAMS["attacks"])
 def test_nothing_of_an_attack_is_left(box: Sandbox, attack: str) -> None:
     """What it leaves is looked for after each test."""
-    name, code, statuses = ATTACKS[attack]
-    need(box, name)
-    result = box.run(code, language=name, limits=replace(LIMITS, wall_s=10.0))
-    assert result.status.value in statuses, result
+    program = PROGRAMS["attacks"][attack]
+    need(box, program["language"])
+    limits = replace(LIMITS, wall_s=10.0)
+    result = box.run(program["code"], language=program["language"], limits=limits)
+    assert result.status.value in program["ends"], result
     if "left" in attack:
         assert result.status is RunStatus.OK
         assert result.strays == (2 if "children" in attack else 0)
@@ -394,35 +318,11 @@ def test_what_was_not_used_for_longest_is_compiled_again(make_bwrap) -> None:
 
 
 COMPILER_ATTACKS = {
-    # what a source may not read
-    "a file of the host": ('#include "/etc/shadow"\nint main(void) {}', "No such file"),
-    "the guest": ('#include "/proc/1/environ"\nint main(void) {}', "Permission denied"),
-    "the guest's memory": ('#include "/proc/1/mem"\nint main(void) {}', "Permission denied"),
-    "the guest, by the assembler": (
-        '__asm__(".incbin \\"/proc/1/environ\\""); int main(void) {}',
-        "file not found",
-    ),
-    # what it may not use up
-    "no end": ('#include "/dev/zero"\nint main(void) {}', "the compiler was stopped: it used"),
-    "itself": ("#include __FILE__\n#include __FILE__\n", "nested depth"),
-    "macros": (
-        "".join(f"#define A{n} {f'A{n + 1} ' * 10}\n" for n in range(9))
-        + "int a[] = {A0};\nint main(void) {}",
-        "the compiler was stopped: it used",
-    ),
-    "messages": (
-        f'#pragma message "{"m" * 4000}"\n' * 1500 + "int main(void) {}",
-        "the compiler was stopped: it wrote more than",
-    ),
-    "templates": (
-        "template <class T, class U> struct P {};\n"
-        "template <class T, int N> struct B { using t = typename B<P<T, T>, N - 1>::t; };\n"
-        "template <class T> struct B<T, 0> { using t = T; };\n"
-        "B<int, 2000>::t x;\nint main() { return sizeof x; }",
-        "the compiler was stopped",
-    ),
-    "a large program": ("char a[3 << 20] = {1};\nint main(void) {}", "more than 2097152 bytes"),
-    "a huge program": ("char a[1 << 30] = {1};\nint main(void) {}", "size limit exceeded"),
+    **PROGRAMS["compiler"],
+    "messages": {
+        "code": f'#pragma message "{"m" * 4000}"\n' * 1500 + "int main(void) {}",
+        "reason": "the compiler was stopped: it wrote more than",
+    },
 }
 SMALL = Limits(cpu_s=3.0, wall_s=60.0, memory_mib=160, output_bytes=2 << 20, tmp_mib=16)
 
@@ -431,10 +331,10 @@ SMALL = Limits(cpu_s=3.0, wall_s=60.0, memory_mib=160, output_bytes=2 << 20, tmp
 def test_an_attack_on_the_compiler_is_a_compile_error(box: Sandbox, attack: str) -> None:
     name = "cpp" if attack == "templates" else "c"
     need(box, name)
-    source, told = COMPILER_ATTACKS[attack]
-    result = box.run(source, language=replace(LANGUAGES[name], compile_limits=SMALL))
+    program = COMPILER_ATTACKS[attack]
+    result = box.run(program["code"], language=replace(LANGUAGES[name], compile_limits=SMALL))
     assert result.status is RunStatus.COMPILE_ERROR, result
-    assert told.lower() in result.reason.lower()
+    assert program["reason"].lower() in result.reason.lower()
     assert len(result.stderr) <= LIMITS.output_bytes
     assert result.attempts == 1
 
@@ -445,32 +345,14 @@ def test_a_compilers_standard_input_is_empty(box: Sandbox) -> None:
     assert box.run(code, "#error the run's input\n", language="c").status is RunStatus.OK
 
 
-TAKEN_OVER = {
-    "nothing made": ("true", "the compiler made no program"),
-    "a link": ("ln -s /etc/passwd program", "the compiler made no program"),
-    "a folder": ("mkdir program", "Is a directory"),
-    "an empty file": (": > program", "the compiler made nothing"),
-    "its own error": ("echo 'main.x: error: no' >&2; exit 1", "main.x: error: no"),
-    "a signal": ("kill -11 $$", "signal 11 ended it"),
-    "its parent": ("kill -9 $PPID; sleep 9", "signal 9 ended it"),
-    "endless output": ("yes", "the compiler was stopped: it wrote"),
-    "endless waiting": ("sleep 60", "the compiler was stopped: it took"),
-    "a fork bomb": ("f() { f | f & }; f; wait; exit 1", ""),
-    "a forged report": (
-        "printf missing > /proc/$PPID/fd/3; printf missing >&3; exit 127",
-        "",
-    ),
-}
-
-
-@pytest.mark.parametrize("attack", TAKEN_OVER)
+@pytest.mark.parametrize("attack", PROGRAMS["taken_over"])
 def test_a_compiler_that_is_taken_over_is_a_compile_error(box: Sandbox, attack: str) -> None:
     """Never a sandbox_error, and never a language that is said to be missing."""
-    source, told = TAKEN_OVER[attack]
+    program = PROGRAMS["taken_over"][attack]
     limits = replace(SMALL, wall_s=1.0) if "waiting" in attack else SMALL
-    result = box.run(source, language=replace(MADE, compile_limits=limits))
+    result = box.run(program["code"], language=replace(MADE, compile_limits=limits))
     assert result.status is RunStatus.COMPILE_ERROR, result
-    assert told in result.reason
+    assert program["reason"] in result.reason
     assert result.attempts == 1
 
 
@@ -518,14 +400,14 @@ def test_streams_and_awaited_runs_take_a_language(box: Sandbox) -> None:
 
 
 def test_a_compiler_runs_as_unsafely_as_its_box() -> None:
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with Sandbox(backend="process", unsafe=True, slots=1) as box:
             result = box.run("echo 'echo $((6 * 7))' > program", language=SHELL)
             assert (result.stdout, result.backend) == ("42\n", "process (UNSAFE)"), result
             with pytest.raises(LanguageUnavailable, match="no-such-tool"):
                 box.run("", language=ProgrammingLanguage("x", "x", command=("no-such-tool",)))
-    assert all("UNSAFE" in str(warning.message) for warning in told)
+    assert all("UNSAFE" in str(warning.message) for warning in caught)
 
 
 @pytest.mark.docker

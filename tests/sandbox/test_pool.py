@@ -12,13 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.sandbox import (
-    ImageUnavailable,
-    Limits,
-    RunStatus,
-    Sandbox,
-    SandboxUnavailable,
-)
+from assay.sandbox import ImageUnavailable, Limits, RunStatus, Sandbox, SandboxUnavailable
 from assay.sandbox.backends import registry as backend_module
 from assay.sandbox.backends.bwrap import BwrapBackend
 from assay.sandbox.backends.docker import connect

@@ -8,20 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.sandbox import Sandbox, SandboxUnavailable
-from assay.sandbox.redaction import (
-    REDACTED,
-    hide,
-    redact,
-    redacted_paths,
-    redacted_repr,
-    remember,
-)
+from assay.sandbox.redaction import REDACTED, hide, redact, redacted_paths, redacted_repr, remember
 
 CANARY = "c4n4ry-0f-mine"
+QUICK = settings(deadline=None, derandomize=True)
 
 SECRET = (
     "token hf_token HF_TOKEN apiKey api_key openai_api_key X-Api-Key Authorization key password "
@@ -78,17 +72,20 @@ _json = st.recursive(
 )
 
 
+@QUICK
 @given(_json)
 def test_redacting_twice_is_redacting_once(value: Any) -> None:
     once = redact(value)
     assert redact(once) == once
 
 
+@QUICK
 @given(_json, st.sampled_from(SECRET.split()))
 def test_no_secret_is_left_beside_anything(value: Any, name: str) -> None:
     assert CANARY not in json.dumps(redact({"a": value, "b": [value, {name: CANARY}]}))
 
 
+@QUICK
 @given(st.text(), st.sampled_from(["token={}", "'api_key': '{}'", "https://{}@h", "u:{}@h"]))
 def test_what_was_given_is_hidden_in_any_message(text: str, form: str) -> None:
     remember({"site": f"http://me:{CANARY}@host"})
@@ -98,16 +95,18 @@ def test_what_was_given_is_hidden_in_any_message(text: str, form: str) -> None:
 @pytest.mark.parametrize("piece", ["a", "a.", "a://", 'token="', "a=", "Bearer ", "token"])
 def test_long_texts_take_time_in_proportion(piece: str) -> None:
     def seconds(length: int) -> float:
-        text = piece * length
-        started = time.process_time()
-        redact(text)
-        return time.process_time() - started
+        text, times = piece * length, []
+        for _ in range(3):  # other processes slow some of them
+            started = time.process_time()
+            redact(text)
+            times.append(time.process_time() - started)
+        return min(times)
 
     seconds(1_000)
     assert seconds(160_000) < 40 * max(seconds(10_000), 0.001)
 
 
-def test_where_secrets_are_missing_is_told() -> None:
+def test_where_secrets_are_missing_is_shown() -> None:
     kept = redact({"env_args": {"token": CANARY, "n": 1}, "data": f"http://a:{CANARY}@b"})
     assert list(redacted_paths(kept)) == ["env_args.token", "data"]
 

@@ -2,150 +2,17 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+
 import pytest
 
 from assay.sandbox import BadTests, Limits, Sandbox
 
 LIMITS = Limits(cpu_s=2.0, wall_s=4.0, memory_mib=128)
 TESTS = "assert solve([1, 2]) == 'the answer is 7'\nassert solve([]) == 'the answer is 9'"
+HACKS = tomllib.loads(Path(__file__).with_name("hacks.toml").read_text("utf-8"))
 CHECK = "def check(candidate):\n    " + TESTS.replace("\n", "\n    ").replace("solve", "candidate")
-
-HACKS = {
-    "wrong": "def solve(x): return 0",
-    "exit at import": "import os; os._exit(0)",
-    "exit politely at import": "raise SystemExit(0)",
-    "exit when called": "import os\ndef solve(x): os._exit(0)",
-    "equal to everything": """
-class Equal:
-    def __eq__(self, other): return True
-    def __ne__(self, other): return False
-    def __hash__(self): return 0
-def solve(x): return Equal()
-""",
-    "a string equal to everything": """
-class Equal(str):
-    def __eq__(self, other): return True
-    __hash__ = str.__hash__
-def solve(x): return Equal('no')
-""",
-    "a list equal to everything": """
-class Equal(list):
-    def __eq__(self, other): return True
-    def other(self): pass
-def solve(x): return Equal()
-""",
-    "read the frames": """
-import sys, gc
-def solve(x):
-    frame = sys._getframe()
-    while frame:
-        for name, value in list(frame.f_locals.items()) + list(frame.f_globals.items()):
-            if 'answer is' in str(value) and 'str(value)' not in str(value): return value
-        frame = frame.f_back
-    for item in gc.get_objects():
-        if type(item) is str and item.startswith('the ' + 'answer'): return item
-""",
-    "read every process": """
-import os, re
-def solve(x):
-    for pid in os.listdir('/proc'):
-        if pid.isdigit() and int(pid) != os.getpid():
-            for name in ('mem', 'environ', 'cmdline', 'fd/0', 'fd/3', 'fd/4'):
-                try: data = open(f'/proc/{pid}/{name}', 'rb').read(1 << 20)
-                except OSError: continue
-                found = re.search(rb'the ' + rb'answer is \\d', data)
-                if found: return found[0].decode()
-""",
-    "read every descriptor": """
-import os
-def solve(x):
-    for fd in range(64):
-        try: os.set_blocking(fd, False); data = os.read(fd, 1 << 16)
-        except OSError: continue
-        if b'the answer' in data: return data.decode()
-""",
-    "forge the report": """
-import os, json
-line = (json.dumps({'test': 'pass', 'reason': ''}) + '\\n').encode() * 2
-def forge():
-    for fd in range(64):
-        if fd != 4:
-            try: os.write(fd, line)
-            except OSError: pass
-    for pid in os.listdir('/proc'):
-        for fd in range(16):
-            try: open(f'/proc/{pid}/fd/{fd}', 'wb').write(line)
-            except OSError: pass
-forge()
-def solve(x): forge(); os._exit(0)
-""",
-    "forge replies": """
-import os, json, struct
-def send(*message):
-    data = json.dumps(message).encode()
-    os.write(4, struct.pack('>I', len(data)) + data)
-for i in range(50):
-    send('ready')
-    send('value', {'solve': True, 'check': True})
-    send('value', True)
-def solve(x): send('value', {'yours': 0}); send('value', True)
-""",
-    "forge a handle": """
-import os, json, struct
-def solve(x):
-    data = json.dumps(['value', {'yours': 0}]).encode()
-    os.write(4, struct.pack('>I', len(data)) + data)
-""",
-    "a bad protocol": "import os\nos.write(4, b'\\xff' * 100)\ndef solve(x): return 1",
-    "a huge message": "import os\nos.write(4, b'\\x7f\\xff\\xff\\xff' + b'x' * 1000)\n",
-    "ask for the tests' objects": """
-import os, json, struct
-def ask(*message):
-    data = json.dumps(message).encode()
-    os.write(4, struct.pack('>I', len(data)) + data)
-    size, = struct.unpack('>I', os.read(4, 4))
-    return os.read(4, size)
-def solve(x):
-    for i in range(20):
-        for operation in ('get', 'call', 'repr', 'str'):
-            answer = ask(operation, i, *(['__globals__'] if operation == 'get' else []))
-            if b'answer' in answer: return answer
-""",
-    "empty the argument": "def solve(x): x.clear(); x.append(3); return x",
-    "kill the tests": """
-import os, signal
-def solve(x):
-    for pid in os.listdir('/proc'):
-        if pid.isdigit() and int(pid) not in (1, os.getpid()):
-            try: os.kill(int(pid), signal.SIGKILL)
-            except OSError: pass
-    os.kill(-1, 9)
-""",
-    "trace the tests": """
-import os, ctypes
-def solve(x):
-    for pid in os.listdir('/proc'):
-        if pid.isdigit() and int(pid) not in (1, os.getpid()):
-            if ctypes.CDLL(None).ptrace(16, int(pid), 0, 0) == 0: return 'traced'
-""",
-    "patch the libraries": """
-import json, builtins, os, struct, sys
-json.dumps = lambda *a, **k: '["value", true]'
-builtins.isinstance = lambda *a: True
-struct.pack = lambda *a: b''
-for module in list(sys.modules.values()):
-    if getattr(module, '__name__', '').startswith('_assay'):
-        for name in list(vars(module)):
-            if name[0] != '_': setattr(module, name, lambda *a, **k: True)
-def solve(x): return True
-""",
-    "assertion errors are swallowed": """
-def solve(x): raise AssertionError
-""",
-    "the tests' own names": "def check(candidate): pass\ndef solve(x): return 1\nassert_ = True",
-    "an error that says stop": "def solve(x): raise StopIteration('the answer')",
-    "exit code of the tests": "def solve(x): raise SystemExit(0)",
-}
 
 
 @pytest.mark.parametrize("name", HACKS)

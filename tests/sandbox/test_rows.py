@@ -357,7 +357,7 @@ def test_tests_are_read_in_the_form_of_each_data_set(name: str) -> None:
         max_leaves=12,
     )
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300, deadline=None, derandomize=True)
 def test_a_row_is_a_problem_that_can_be_used_or_a_value_error(row: Any) -> None:
     for form in (row, json.dumps(row), repr(row)):
         try:

@@ -107,7 +107,7 @@ def no_bwrap(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("no_daemon", "no_bwrap")
-def test_with_neither_backend_both_remedies_are_told() -> None:
+def test_with_neither_backend_both_remedies_are_given() -> None:
     findings = by_name(survey())
     assert "Install Docker" in findings["Docker"].remedy
     assert (findings["bubblewrap"].ok, "apt-get" in findings["bubblewrap"].remedy) == (False, True)

@@ -21,6 +21,7 @@ from assay.sandbox import (
     Session,
     SessionEnded,
     SessionLimits,
+    build_folder,
 )
 from assay.sandbox.backends.docker import connect
 
@@ -197,6 +198,43 @@ def test_a_killed_container_is_a_fault_of_the_sandbox(session_image: str) -> Non
             s.exec("sleep 60")
         with pytest.raises(SandboxError):
             s.exec("true")
+        client.close()
+
+
+def test_a_killed_supervisor_under_bubblewrap_is_one_too(session_box: Sandbox) -> None:
+    """Unless the kernel killed it for the session's own memory."""
+    if session_box._wanted != "bwrap":
+        pytest.skip("the daemon says who killed a container")
+    with session_box.session(limits=LIMITS) as s:
+        outer = s._place._child.pid  # type: ignore[attr-defined]
+        (inner,) = Path(f"/proc/{outer}/task/{outer}/children").read_text().split()
+        threading.Timer(0.3, lambda: os.kill(int(inner), signal.SIGKILL)).start()
+        for command in ("sleep 60", "true"):
+            with pytest.raises(SandboxError, match="137"):
+                s.exec(command)
+
+
+def test_bubblewrap_shows_images_of_docker(
+    session_box: Sandbox, session_image: str, tmp_path: Path
+) -> None:
+    if session_box._wanted != "bwrap":
+        pytest.skip("Docker does anyway")
+    (tmp_path / "Dockerfile").write_text(
+        f"FROM {session_image}\nRUN echo one >/kept && echo two >/gone && mkdir /d && touch /d/x\n"
+        "RUN rm -r /gone /d && mkdir /d && chown 1234 /d\nENV A=1\nWORKDIR /d\nUSER 1234\n"
+    )
+    tag = f"assay-tests-layers:{os.getpid()}"
+    build_folder(tmp_path, tag)
+    show = "pwd; id -u; echo $A; ls / | grep -x -e kept -e gone; ls; echo new >y; cat /d/y"
+    try:
+        for _ in range(2):  # what one writes is not seen by the next
+            with session_box.session(tag, limits=LIMITS) as s:
+                assert s.exec(show).text == "/d\n1234\n1\nkept\nnew\n"
+                with session_box.session(s.snapshot(), limits=LIMITS) as copy:
+                    assert copy.exec("pwd; id -u; echo $A; ls").text == "/d\n1234\n1\ny\n"
+    finally:
+        client = connect()
+        client.remove_image(tag, force=True)
         client.close()
 
 

@@ -2,191 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from assay.sandbox import Limits, Sandbox
 
 BACKENDS = ("bwrap",)  # the guest's code is the same under every backend
+PROGRAM, UNITTEST, PYTEST = (
+    Path(__file__).with_name("suites").joinpath(f"{name}.txt").read_text("utf-8")
+    for name in ("program", "unittest", "pytest")
+)
 LIMITS = Limits(cpu_s=2.0, wall_s=10.0, memory_mib=128)
-PROGRAM = """
-import json, queue
-class TooBig(ValueError):
-    def __init__(self, limit):
-        super().__init__(f'more than {limit}')
-        self.limit = limit
-class Far(TooBig): pass
-def add(a, b):
-    if a > 99: raise Far(99) if a > 999 else TooBig(99)
-    return a + b
-def third(x): return x / 3
-def parse(text): return json.loads(text)
-def empty(): raise queue.Empty
-class Node: pass
-first = Node()
-def same(): return first
-def missing(d, k): return d[k]
-"""
 
 
 def outcome(check) -> tuple[str, int, int]:
     return (check.status.value, check.passed, check.total)
-
-
-UNITTEST = """
-import unittest
-from solution import add, third, TooBig
-
-def setUpModule():
-    global ready
-    ready = []
-
-class TestAdd(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.base = add(1, 1)
-
-    def setUp(self):
-        self.two = self.base
-        ready.append("set up")
-        self.addCleanup(ready.append, "clean")
-
-    def tearDown(self):
-        ready.append("torn down")
-
-    def test_add(self):
-        self.assertEqual(add(self.two, 3), 5)
-
-    def test_close(self):
-        self.assertAlmostEqual(third(1), 0.3333333)
-
-    def test_subtests(self):
-        for n in range(3):
-            with self.subTest(n=n):
-                self.assertEqual(add(n, n), 2 * n)
-
-    def test_raises(self):
-        with self.assertRaises(TooBig) as caught:
-            add(100, 1)
-        self.assertEqual(caught.exception.limit, 99)
-        with self.assertRaisesRegex(ValueError, "more than"):
-            add(100, 1)
-        self.assertRaises(TypeError, add, 1)
-
-    @unittest.skip("slow")
-    def test_skipped(self):
-        self.assertEqual(add(1, 1), 3)
-
-    @unittest.expectedFailure
-    def test_known(self):
-        self.assertEqual(add(1, 1), 3)
-
-    def test_skips_itself(self):
-        self.skipTest("not here")
-
-    def test_z_order(self):
-        self.assertEqual(ready[:3], ["set up", "torn down", "clean"])
-
-class TestAwait(unittest.IsolatedAsyncioTestCase):
-    async def test_add(self):
-        self.assertEqual(add(1, 2), 3)
-
-if __name__ == "__main__":
-    unittest.main()
-"""
-
-PYTEST = """
-import pytest
-from solution import *
-import solution as s
-
-events = []
-
-@pytest.fixture(scope="module")
-def shared():
-    events.append("shared")
-    yield 10
-    events.append("gone")
-
-@pytest.fixture(params=[1, 2], ids=["one", "two"])
-def number(request, shared):
-    yield request.param + shared
-
-@pytest.fixture(autouse=True)
-def counted():
-    events.append("test")
-
-@pytest.mark.parametrize("a, b, total", [(1, 2, 3), pytest.param(2, 2, 4, id="twos")])
-def test_add(a, b, total):
-    assert add(a, b) == total
-
-@pytest.mark.parametrize("a", [1, 2], ids=str)
-@pytest.mark.parametrize("b", [3, 4])
-def test_stacked(a, b):
-    assert s.add(a, b) == a + b
-
-def test_fixture(number):
-    assert add(number, 0) == number > 10
-
-def test_shared_once(shared):
-    assert events.count("shared") == 1 and events[-1] == "test"
-
-def test_raises():
-    with pytest.raises(TooBig, match=r"than \\d+") as info:
-        add(100, 0)
-    assert info.value.limit == 99 and info.type is TooBig and "99" in str(info.value)
-    with pytest.raises((KeyError, ValueError)):
-        add(100, 0)
-    pytest.raises(TypeError, add, 1)
-
-def test_approx():
-    assert third(1) == pytest.approx(0.3333333)
-    assert [third(1), third(2)] == pytest.approx([0.3333333, 0.6666667])
-    assert {"a": third(1)} == pytest.approx({"a": 0.3333333})
-    assert third(1) != pytest.approx(0.3333)
-    assert third(1) == pytest.approx(0.33, abs=0.01)
-
-@pytest.mark.skip(reason="slow")
-def test_skipped():
-    assert add(1, 1) == 3
-
-@pytest.mark.skipif(True, reason="always")
-def test_skipped_too():
-    assert add(1, 1) == 3
-
-@pytest.mark.xfail
-def test_known():
-    assert add(1, 1) == 3
-
-@pytest.mark.slow
-class TestMore:
-    @classmethod
-    def setup_class(cls):
-        cls.two = add(1, 1)
-
-    def setup_method(self):
-        self.three = add(1, 2)
-
-    @pytest.fixture
-    def four(self):
-        return add(2, self.two)
-
-    def test_method(self, four):
-        assert (self.two, self.three, four) == (2, 3, 4)
-
-    @pytest.mark.parametrize("x", [0, 1])
-    def test_both(self, x):
-        assert add(x, x) == 2 * x
-
-    @staticmethod
-    def test_static():
-        assert add(0, 0) == 0
-
-async def test_async():
-    assert add(1, 0) == 1
-
-if __name__ == "__main__":
-    raise SystemExit(pytest.main([__file__]))
-"""
 
 
 def test_a_unittest_file(box: Sandbox) -> None:

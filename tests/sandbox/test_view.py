@@ -13,13 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.sandbox import (
-    ImageDescription,
-    ImageUnavailable,
-    Limits,
-    ProgrammingLanguage,
-    RunStatus,
-)
+from assay.sandbox import ImageDescription, ImageUnavailable, Limits, ProgrammingLanguage, RunStatus
 from assay.sandbox.images import host_files
 from assay.sandbox.images.build import image_tree
 
@@ -115,7 +109,7 @@ def test_the_whole_standard_library_can_be_imported(make_box) -> None:
         assert result.stdout == "True\n", result
 
 
-def test_a_container_tells_nothing_of_its_daemons_network(make_docker) -> None:
+def test_a_container_shows_nothing_of_its_daemons_network(make_docker) -> None:
     code = "print(open('/etc/resolv.conf').read(), open('/etc/hostname').read(), end='')"
     with make_docker(slots=1) as box:
         assert box.run(code).stdout == "nameserver 127.0.0.1\noptions ndots:1\n sandbox\n"
@@ -180,12 +174,12 @@ def test_a_python_in_a_programs_own_folder_is_refused(tmp_path: Path) -> None:
         "except ImageUnavailable as error: print(error)"
     )
     done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
-    told = f"programs cannot be shown {python}, since /tmp is their own"
-    assert done.stdout.count(told) == 2, done
+    words = f"programs cannot be shown {python}, since /tmp is their own"
+    assert done.stdout.count(words) == 2, done
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs a compiler")
-def test_a_library_that_this_machine_is_told_of_gets_a_link(
+def test_a_library_that_this_machine_is_configured_with_gets_a_link(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A sandbox has neither /etc/ld.so.cache nor LD_LIBRARY_PATH, by which it is found here."""

@@ -4,6 +4,7 @@ import doctest
 import json
 import pickle
 from collections.abc import Iterator
+from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,24 +40,17 @@ CASES = [
     Example(RUBRIC, "42", (TAGGED,), (Loser("#### 42", "no tags", 0.5),), ("",)),
 ]
 DEGENERATE = {
-    "empty": "",
-    "space": " ",
-    "no idea": "I don't know",
-    "zero": "0",
+    "empty": "", "space": " ", "no idea": "I don't know", "zero": "0",
     "candidates": " or ".join(f"{n}" for n in range(200)),
     "boxed candidates": " ".join(rf"\boxed{{{n}}}" for n in range(200)),
     "junk": "lorem ipsum <think> $ \\boxed{ # " * 3200,
     "unicode": "\u202e\u0000\ufeff𝟜𝟚 ٤٢ ４２ \U0001f600" * 50,
     "deep braces": r"\boxed{" + "{" * 5000 + "}" * 5000 + "}",
     "deep brackets": r"\boxed{" + "(" * 900 + ")" * 900 + "}",
-    "surrogates": "\ud800\udfff\udc80 \\boxed{\ud83d}",
-    "surrogate number": "\\boxed{4\ud8002}",
-    "null": "\\boxed{\x00}",
-    "tags": "<think></think><answer></answer>",
-    "unclosed": "<think>42",
-    "fence": "```python\n```",
-    "everything": r"\boxed{42 or x^2+2x+1 or even}",
-}
+    "surrogates": "\ud800\udfff\udc80 \\boxed{\ud83d}", "surrogate number": "\\boxed{4\ud8002}",
+    "null": "\\boxed{\x00}", "tags": "<think></think><answer></answer>", "unclosed": "<think>42",
+    "fence": "```python\n```", "everything": r"\boxed{42 or x^2+2x+1 or even}",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -258,3 +252,33 @@ def test_yes_or_no_is_never_a_text() -> None:
         with pytest.raises(ValueError, match=f"{option} of {name} must be true or false"):
             Verifier.from_json({"name": name, option: "false"})
         assert not getattr(Verifier.from_json({"name": name, option: False}), option)
+
+
+def test_a_verdict_that_a_verifier_keeps_is_not_written_to() -> None:
+    kept = Verdict.correct("as ever")
+    verifier = FunctionVerifier(lambda reply, reference: kept)
+    found = verifier.verify("a", "b")
+    assert found == kept
+    assert found is not kept
+    assert found.seconds > 0.0
+    assert kept.seconds == 0.0
+
+
+def test_a_verdict_that_nobody_keeps_is_timed() -> None:
+    verifier = FunctionVerifier(lambda reply, reference: Verdict.wrong("no"))
+    assert verifier.verify("a", "b").seconds > 0.0
+
+
+def test_verdicts_stay_frozen_and_take_what_they_did() -> None:
+    verdict = Verdict(Status("correct"), 1, parts={"a": 1, "b": None})
+    assert (type(verdict.score), verdict.parts) == (float, {"a": 1.0, "b": None})
+    assert replace(verdict, reason="why") == Verdict(
+        Status.CORRECT, 1.0, "why", None, {"a": 1.0, "b": None}
+    )
+    with pytest.raises(FrozenInstanceError):
+        verdict.score = 0.0
+    assert Verdict("incorrect", 0.0).status is Status.INCORRECT
+    with pytest.raises(ValueError, match="does not go with score None"):
+        Verdict(Status.CORRECT, None)
+    with pytest.raises(ValueError, match="does not go with score"):
+        Verdict(Status.BAD_GOLD, 0.0)

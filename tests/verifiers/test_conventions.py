@@ -1,43 +1,10 @@
 # ruff: noqa: E501  # a row of examples is read as a row
 """Each convention by name, the reason that names it, and JSON that keeps it."""
 
-from typing import Any
-
 import pytest
 
-from assay.verifiers import Math, Status, Verifier
+from assay.verifiers import Math, Status
 
-OPTIONS: list[tuple[dict[str, Any], str, str, bool]] = [
-    ({"percent": "unit"}, "50", r"50\%", True),
-    ({"percent": "unit"}, "0.5", r"50\%", False),
-    ({"percent": "value"}, "0.5", r"50\%", True),
-    ({"percent": "value"}, r"\frac{\sqrt2}{2}", r"50\sqrt2\%", True),
-    ({"percent": "value"}, "50", r"50\%", False),
-    ({"rounded_digits": None}, r"\sqrt2", "1.414214", False),
-    ({"rounded_digits": 3}, r"\sqrt2", "1.414", True),
-    ({"rounded_digits": 3}, r"\sqrt2", "1.415", False),
-    ({"units": False}, "5", "5 cm", False),
-    ({"units": False}, r"2\pi", r"2\pi\text{ cm}", False),
-    ({"units": False}, "204_5", "204", False),
-    ({"units": False}, r"3:30\text{ PM}", "3:30", False),
-    ({"case": True}, "Paris", "paris", False),
-    ({"case": True}, "Paris", r"\text{Paris}", True),
-    ({"ordered": True}, "1, 2, 3", "1, 3, 2", False),
-    ({"ordered": True}, "1, 2, 3", "1, 2, 3", True),
-    ({"ordered": True}, r"\{1, 2\}", r"\{2, 1\}", True),
-    ({"brackets": False}, "(1, 2)", "1, 2", True),
-    ({"brackets": False}, "(1, 2)", "2, 1", False),
-    ({"members": "some"}, "1, 2, 3", "1, 3", True),
-    ({"members": "some"}, "1, 2, 3", "3", True),
-    ({"members": "some"}, "1, 2, 3", "1, 4", False),
-    ({"members": "more"}, "1, 2", "1, 2, 3", True),
-    ({"members": "more"}, "1, 2", "1, 3", False),
-    ({"members": "more"}, "1, 2", "1,2,3,4,5", False),
-    ({}, r"12\%", r"12 \text{ percentage points}", True),
-    ({}, r"12\%", r"12 \text{ points}", False),
-    ({"dates": False}, "12 May 2024", "2024-05-12", False),
-    ({"dates": False}, "12 May 2024", r"12 \text{ May } 2024", True),
-]
 REASONS = [
     ("50", r"50\%", "as a percentage"), ("1/3", "0.333333", "rounded to 6 digits"), (r"\sqrt2", "1.414214", "rounded to 6 digits"),
     ("5", "5 cm", "a unit is left out"), (r"2\pi", r"2\pi\text{ cm}", "a unit is left out"), ("204_5", "204", "the base is left out"),
@@ -48,15 +15,6 @@ REASONS = [
 
 def boxed(answer: str) -> str:
     return rf"So $\boxed{{{answer}}}$."
-
-
-@pytest.mark.parametrize(("options", "gold", "answer", "same"), OPTIONS)
-def test_a_convention_decides(options: dict[str, Any], gold: str, answer: str, same: bool) -> None:
-    math = Math(**options)
-    assert math.verify(boxed(answer), gold).score == float(same)
-    back = Verifier.from_json(math.to_json())
-    assert back == math
-    assert back.verify(boxed(answer), gold).score == float(same)
 
 
 @pytest.mark.parametrize(("gold", "answer", "reason"), REASONS)
@@ -77,41 +35,3 @@ def test_unknown_conventions_are_refused() -> None:
 
 def test_bad_references_are_listed_by_position() -> None:
     assert list(Math().bad_references(["7", "", r"\frac{1}{", "x+1", None])) == [1, 2, 4]
-
-
-@pytest.mark.parametrize(
-    ("gold", "answer", "paid"),
-    [
-        ("3/10", r"\frac{18}{60}", False), ("3/10", r"\dfrac{3}{10}", True),
-        ("3/10", "0.3", True), ("-3/10", "-18/60", False), ("5", "10/2", False), ("5", "5", True),
-        ("3/10", "(6)/(20)", False), ("3/10 cm", r"\frac{6}{20}\text{ cm}", False),
-        ("3/10 cm", "3/10 cm", True), ("3/2", r"1\frac{2}{4}", False), ("3/2", r"1\frac12", True),
-        ("(1/2, 3)", "(2/4, 3)", False), ("(1/2, 3)", "(1/2, 3)", True), ("0", "0/7", False),
-    ],
-)  # fmt: skip
-def test_a_fraction_is_no_answer_where_it_must_be_reduced(gold, answer, paid) -> None:
-    assert Math(reduced=True).verify(rf"\boxed{{{answer}}}", gold).score == float(paid)
-    assert Math().verify(rf"\boxed{{{answer}}}", gold).score == 1.0
-
-
-@pytest.mark.parametrize(
-    ("gold", "answer", "paid"),
-    [
-        ("111", "25+86", False), ("111", "111", True), ("111", "x = 25+86", False),
-        ("-3/4", r"-\frac{3}{4}", True), ("3/4", r"\frac{1}{2}+\frac{1}{4}", False),
-        ("8", "2^3", False), ("8", r"\sqrt{64}", False), ("8 cm", "2*4 cm", False),
-        ("8 cm", "8", True), ("(5, 6)", "(2+3, 6)", False), ("(5, 6)", "(5, 6)", True),
-        (r"2\sqrt{3}", r"\sqrt{12}", True), ("1,000", "10^3", True), ("50%", "1/2", True),
-        ("-3, 4", "1-4, 4", False), ("-3, 4", r"\frac{1\pm7}{2}", False), ("-3, 4", "4, -3", True),
-        ("-3, 4", "x = -3, x = 4", True), ("111", "25+86:1", False), ("3/4", "3:4", True),
-        ("111", r"\{\{\{\{\{\{\{25+86\}\}\}\}\}\}\}", False), ("111", "25+86 = 111", True),
-        ("111", "x = 25+86 = 111", True), ("111", "25+86 = 86+25", False), ("12", "(3)(4)", False),
-        ("28\\%", "$28$ %", True), ("-4", r"\textbf{-4}", True), ("3/4", r"\text{3/4}", True),
-        (r"\begin{pmatrix}1/2\\1\end{pmatrix}", r"\frac12\begin{pmatrix}1\\2\end{pmatrix}", True),
-        (r"\begin{pmatrix}3\\4\end{pmatrix}", r"1\begin{pmatrix}1+2\\4\end{pmatrix}", False),
-        ("-3/4", "(-3)/4", True), ("-3/4", r"\frac{(-3)}{(4)}", True), ("-3/4", "-(3)/(4)", True),
-    ],
-)  # fmt: skip
-def test_a_calculation_is_no_answer_where_it_must_be_worked_out(gold, answer, paid) -> None:
-    assert Math(worked_out=True).verify(rf"\boxed{{{answer}}}", gold).score == float(paid)
-    assert Math().verify(rf"\boxed{{{answer}}}", gold).score == 1.0

@@ -15,42 +15,10 @@ def same(gold: str, answer: str) -> bool | None:
     return same_value(gold, answer, CONVENTIONS)
 
 
-SAME = [
-    ("2x+3", "3+2x"), ("x^{10}", "x^{5}x^{5}"), (r"\sin^2 x", r"1-\cos^2 x"),
-    (r"\sin^{-1} x", r"\arcsin x"), (r"\sin 2x", r"2\sin x\cos x"), (r"\tan x", r"\frac{\sin x}{\cos x}"),
-    (r"\log_2 8", "3"), (r"\log_{10} 1000", "3"), (r"\frac{\log 8}{\log 2}", "3"),
-    (r"\lg 100", "2"), (r"\frac{\ln 8}{\ln 2}", "3"), (r"e^{i\pi}", "-1"), (r"2e^{i\pi/3}", r"1+\sqrt3 i"),
-    (r"2(\cos 60^\circ + i\sin 60^\circ)", r"1+\sqrt{3}i"), (r"2\,\text{cis}\, 60^\circ", r"1+i\sqrt3"),
-    (r"\sin 30^\circ", r"\frac12"), (r"\sqrt{-4}", "2i"), ("(1+i)^2", "2i"), (r"\frac{1}{i}", "-i"),
-    (r"\sqrt[3]{-8}", "-2"), (r"\sqrt[3]{16}", r"2\sqrt[3]{2}"), (r"\sqrt[3]{x^4}", r"x\sqrt[3]{x}"),
-    (r"\sqrt[3]{2+\sqrt5}+\sqrt[3]{2-\sqrt5}", "1"), (r"|x|", r"\sqrt{x^2}"), ("2|x-1|", "|2-2x|"),
-    (r"\lfloor 3.7\rfloor", "3"), (r"\lceil x\rceil", r"-\lfloor -x\rfloor"),
-    (r"\sum_{k=1}^{10}k", "55"), (r"\sum_{k=1}^{10} k", r"\frac{10\cdot 11}{2}"),
-    (r"\sum_{k=0}^{3} x^k", "1+x+x^2+x^3"), (r"\prod_{k=1}^{5} k", "120"), (r"\sum_{k=1}^{3}2k+1", "13"),
-    (r"\frac{10!}{7!3!}", r"\binom{10}{7}"), (r"{10 \choose 3}", "120"), (r"\binom{n}{2}", r"\frac{n(n-1)}{2}"),
-    ("(n+1)!", "(n+1)n!"), (r"\frac{n!}{(n-2)!}", "n(n-1)"), ("1000!", r"1000\cdot 999!"),
-    (r"10{,}000\pi", r"10000\pi"), (r"10,000\pi", r"10000\pi"), (r"1\,200x", "1200x"), ("3{,}5", "3.5"),
-    (r"0.5x", r"\frac{x}{2}"), (r"2\frac{1}{3}", r"\frac73"), (r"-2\frac13", r"-\frac73"),
-    (r"x_1+x_2", "x_2+x_{1}"), (r"v^2_0", "v_0^2"), (r"x'+1", r"1+x^{\prime}"), (r"\theta^2", r"\theta\cdot\theta"),
-    (r"16\pi\text{ cm}^2", r"16\pi"), (r"\frac{50}{3}\sqrt2\%", r"\frac{50\sqrt2}{3}\%"),
-    (r"\frac{\sqrt2}{2}", r"50\sqrt2\%"), ("sqrt(2)/2", r"\frac{\sqrt 2}{2}"), ("2sinx", r"2\sin x"),
-    (r"10^{-20}x", r"\frac{x}{10^{20}}"), (r"\operatorname{arctan} x", r"\arctan x"),
-    (r"\sqrt{2}^{\sqrt 2}", r"2^{\sqrt2/2}"), (r"\frac{1}{2004!}", r"\frac{1}{2004\cdot 2003!}"),
+PERCENT = [
+    (r"\frac{50}{3}\sqrt2\%", r"\frac{50\sqrt2}{3}\%", True), (r"\frac{\sqrt2}{2}", r"50\sqrt2\%", True),
+    (r"\frac{\sqrt2}{2}\%", r"50\sqrt2", False),
 ]  # fmt: skip
-
-DIFFERENT = [
-    ("2x+3", "2x-3"), ("x^2", "x^3"), (r"\sin x", r"\cos x"), ("x+1", "y+1"), ("a", "A"), ("x_1", "x_2"),
-    ("x'", "x"), (r"10^{-20}+x", r"10^{-21}+x"), (r"10^{-20}\pi", r"10^{-21}\pi"), (r"\pi", r"3.14159265358979323846264338\pi/\pi"),
-    ("0", "e^{-100}"), ("0", r"\frac{1}{2004!}"), ("1", "1+e^{-100}"), ("0", r"\sin(10^{-40})"), ("7", r"\frac{0}{0}"),
-    ("1", "0^0"), ("7", r"\frac{7}{0}"), ("7", r"9^{9^{9^{9}}}"), ("7", "(10!)!"), ("7", r"10^{10^{10^{10}}}"),
-    (r"10^{10}", r"10^{10^{10}}"), (r"\lceil x\rceil", r"\lfloor x\rfloor+1"), ("3+4i", "3-4i"), ("i", "-i"),
-    (r"\sum_{k=1}^{10}k", "54"), (r"\binom{10}{3}", r"\binom{10}{4}"), ("n!", "(n+1)!"), ("x", "x!"),
-    (r"10{,}000\pi", r"10\pi"), ("3{,}5", "35"), ("0,500", "500"), (r"2\frac13", r"\frac23"),
-    (r"\frac{\sqrt2}{2}\%", r"50\sqrt2"), (r"16\pi\text{ cm}", r"16\pi\text{ m}"),
-    (r"\infty", r"-\infty"), ("7", r"\infty"), (r"\infty", "100"), ("2007", "2024-05-12"),
-    (r"\frac{1}{x}", r"\frac{1}{x+10^{-15}}"), (r"\sqrt{2}", r"1.41421356237309504880168872420969807\cdot 1.0"),
-]  # fmt: skip
-
 OPEN = [
     ("f(2x)", "2f(x)"), (r"\frac{x}{2}", "1/2x"), ("x^{10}", "x^10"), (r"\sin^2 x", r"\sin(x)^2"),
     ("2", r"\log 100"), (r"\sqrt{x^2}", "x"), (r"2\ln x", r"\ln(x^2)"), ("x", r"(x^2)^{1/2}"),
@@ -61,15 +29,10 @@ OPEN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("gold", "answer"), SAME)
-def test_one_formula_in_two_forms(gold: str, answer: str) -> None:
-    assert same(gold, answer) is True
-    assert same(answer, gold) is True
-
-
-@pytest.mark.parametrize(("gold", "answer"), DIFFERENT)
-def test_two_formulas(gold: str, answer: str) -> None:
-    assert same(gold, answer) is False
+@pytest.mark.parametrize(("gold", "answer", "equal"), PERCENT)
+def test_shares_that_no_reference_may_be(gold: str, answer: str, equal: bool) -> None:
+    assert same(gold, answer) is equal
+    assert same(answer, gold) is equal
 
 
 @pytest.mark.parametrize(("gold", "answer"), OPEN)

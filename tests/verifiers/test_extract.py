@@ -33,16 +33,11 @@ def test_an_answer_is_found_or_refused(row) -> None:
 
 
 KEPT = [
-    ("42<|im_end|>\n<|endoftext|>", "42"),
-    ("42" + "<|endoftext|>" * 1000, "42"),
-    ("42<|eot_id|>" + "\n" * 1000, "42"),
-    ("42\n<|END_OF_TURN_TOKEN|>", "42"),
-    ("42 <EOT>", "42 <EOT>"),
-    ("2 > 1 and 1 <2>", "2 > 1 and 1 <2>"),
-    ("42 \n", "42 \n"),
-    ("</s>", ""),
-    ("", ""),
-]
+    ("42<|im_end|>\n<|endoftext|>", "42"), ("42" + "<|endoftext|>" * 1000, "42"),
+    ("42<|eot_id|>" + "\n" * 1000, "42"), ("42\n<|END_OF_TURN_TOKEN|>", "42"),
+    ("42 <EOT>", "42 <EOT>"), ("2 > 1 and 1 <2>", "2 > 1 and 1 <2>"), ("42 \n", "42 \n"),
+    ("</s>", ""), ("", ""),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("reply", "left"), KEPT, ids=[reply[:20] for reply, _ in KEPT])

@@ -35,35 +35,12 @@ ARGUMENTS = {
     "sep": "...", "small_n": 9, "word": "sea",
 }  # fmt: skip
 EMPTY = [
-    "",
-    " ",
-    "\n\n\t",
-    ".",
-    "...",
-    "?!",
-    "* ",
-    "***",
-    "\u200b\ufeff",
-    "\x00",
-    "🙂" * 9,
-    "I don't know.",
-    "I do not know",
-    "I cannot help with that.",
-    "Sorry, I can't help.",
-    "As an AI, I cannot.",
-    "None",
-    "The answer is",
-    "<think>It rains on the sea, so it is.",
-    "<think>It rains.</think>",
-    "<think></think><answer></answer>",
-    "{}",
-    "[]",
-    '""',
-    "``` \n```",
-    "\ud800",
-    "<<>>",
-    "[ ]",
-]
+    "", " ", "\n\n\t", ".", "...", "?!", "* ", "***", "\u200b\ufeff", "\x00", "🙂" * 9,
+    "I don't know.", "I do not know", "I cannot help with that.", "Sorry, I can't help.",
+    "As an AI, I cannot.", "None", "The answer is", "<think>It rains on the sea, so it is.",
+    "<think>It rains.</think>", "<think></think><answer></answer>", "{}", "[]", '""', "``` \n```",
+    "\ud800", "<<>>", "[ ]",
+]  # fmt: skip
 
 
 def reference(id_):
@@ -96,140 +73,6 @@ def test_nothing_earns_nothing_beside_a_short_option() -> None:
         "format:options": 0.0,
         "punctuation:no_comma": 0.0,
     }
-
-
-def test_a_short_reply_may_be_right_unless_a_floor_is_set() -> None:
-    brief = [{"id": "length_constraints:number_words", "num_words": 3, "relation": "less than"}]
-    assert Instructions().verify("Paris.", brief).score == 1.0
-    assert Instructions().verify("In Paris or Rome.", brief).score == 0.0
-    comma = [{"id": "punctuation:no_comma"}]
-    assert [Instructions(least_words=n).verify("In Paris.", comma).score for n in (2, 3)] == [1, 0]
-
-
-NO_COMMA = [{"id": "punctuation:no_comma"}]
-
-
-@pytest.mark.parametrize(
-    "reply",
-    ["17", "Oslo", "No.", "D", "(b)", "2.5", "$9", "- Ash\n- Elm\n- Oak", "y = 3", "京都", "O(n)",
-     "π", "n + 1", "**Bern**", "no no", r"\boxed{12}", "<answer>Bern</answer>", "None of these",
-     "Sorry seems to be a word that few people of my age like to hear at all"],
-)  # fmt: skip
-def test_a_right_reply_may_be_one_word(reply) -> None:
-    assert Instructions().verify(reply, NO_COMMA).score == 1.0
-
-
-@pytest.mark.parametrize(
-    "reply",
-    ["rain rain rain", "tick tock " * 9, "a quick red fox " * 20, "<b></b>", "<THINK>", "null",
-     r"\boxed{\text{}}", "```python\n```", "Final answer:", "\u3164", "hm\u200b hm\u00ad hm",
-     "red réd rèd rêd rëd red", "I’m sorry but I can’t", "yes or no " * 30],
-)  # fmt: skip
-def test_a_degenerate_reply_wins_no_negative_constraint(reply) -> None:
-    for mode in ("strict", "loose"):
-        assert Instructions(mode=mode).verify(reply, NO_COMMA).score == 0.0
-
-
-@pytest.mark.parametrize(
-    "wanted",
-    [{"id": "keywords:existence", "keywords": ["kelp"]},
-     {"id": "keywords:frequency", "keyword": "kelp", "frequency": 1, "relation": "at least"},
-     {"id": "last_word:last_word_answer", "last_word": "kelp"}],
-)  # fmt: skip
-def test_keywords_alone_are_no_reply(wanted) -> None:
-    for reply in ("kelp", "Kelp, kelp!", "*KELP*"):
-        assert Instructions().verify(reply, [wanted]).score == 0.0
-    assert Instructions().verify("A red tide hides kelp", [wanted]).score == 1.0
-
-
-@pytest.mark.parametrize(
-    "disguised",
-    ["ke\u200blp", "ke\u00adlp", "k\u0435lp", "ｋｅｌｐ", "𝗸𝗲𝗹𝗽", "ke\u0338lp", "k**el**p",
-     "k<i>el</i>p", "k&#101;lp", "k<!-- - -->elp", "*kelp*", "“Kelp”", "KELP's"],
-)  # fmt: skip
-def test_no_disguise_hides_a_forbidden_word(disguised) -> None:
-    wanted = [{"id": "keywords:forbidden_words", "forbidden_words": ["kelp"]}]
-    assert Instructions().verify(f"Otters sleep in {disguised} by day.", wanted).score == 0.0
-    assert Instructions().verify("Otters sleep in kelpie beds by day.", wanted).score == 1.0
-
-
-@pytest.mark.parametrize("marks", ["\u200b", "\u00ad", "\u0301", "\u0338", "-kelp"])
-def test_no_mark_makes_a_word_a_new_one(marks) -> None:
-    wanted = [{"id": "count:unique_word_count", "N": 9}]
-    padded = " ".join("kelp" + marks * k for k in range(3 if marks[0] == "-" else 15))
-    assert Instructions().verify(f"Otters eat in {padded}", wanted).score == 0.0
-    assert Instructions().verify("Otters eat in kelp or rest on their backs", wanted).score == 1.0
-
-
-@pytest.mark.parametrize("comma", [",", "，", "、", "،", "､", "︐", "‚ "])
-def test_a_comma_of_any_script_is_one(comma) -> None:
-    assert Instructions().verify(f"Otters eat{comma}then rest.", NO_COMMA).score == 0.0
-    assert Instructions().verify("Er rief ‚halt‘ und ging.", NO_COMMA).score == 1.0
-
-
-@pytest.mark.parametrize(
-    ("language", "reply"),
-    [("ko", "삼성(Samsung Group)은 한국의 회사입니다."), ("zh", "他用 Visual Studio 写代码。"),
-     ("ja", "昨日 MacBook Air を買いました。"), ("ru", "Доброе утро, друзья"),
-     ("fr", "Il neige ici")],
-)  # fmt: skip
-def test_names_in_latin_and_short_replies_are_told(language, reply) -> None:
-    wanted = [{"id": "language:response_language", "language": language}]
-    assert Instructions().verify(reply, wanted).score == 1.0
-    assert Instructions().verify("The train is late. " + reply, wanted).score == 0.0
-
-
-def test_an_option_of_the_prompt_is_an_answer_and_a_third_of_it_is_none() -> None:
-    prompt = "Which river is longer, the Rhine or the Elbe? Name it, and do not use any comma."
-    row = {"prompt": prompt, "instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]}
-    for reply, score in [
-        ("the Rhine", 1.0),
-        ("the Rhine or the Elbe? Name it", 0.0),
-    ]:
-        assert Instructions().verify(reply, row).score == score, reply
-
-
-def test_a_prompt_given_back_earns_nothing() -> None:
-    prompt = "Write of *rain* in four words.\nUse no comma at all."
-    row = {"prompt": prompt, "instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]}
-    for mode in ("strict", "loose"):
-        verifier = Instructions(mode=mode)
-        for echo in (
-            prompt,
-            prompt.upper(),
-            f"The answer is {prompt}",
-            f"{prompt}\n\n{prompt}",
-            prompt.split("\n")[1],
-        ):
-            assert verifier.verify(echo, row).score == 0.0, echo
-        assert verifier.verify("Rain falls without end.", row).score == 1.0
-        assert verifier.verify(f"{prompt} Rain falls without end.", row).score == 1.0
-
-
-def test_a_copy_of_the_prompt_wins_where_it_is_asked_for() -> None:
-    arguments = {"prompt_to_repeat": "Name two seas."}
-    row = {
-        "prompt": "Name two seas. Copy this.",
-        "instruction_id_list": ["copy:copy"],
-        "kwargs": [arguments],
-    }
-    assert Instructions().verify("Name two seas.", row).score == 1.0
-
-
-LOOSE = [
-    ("**We** sail as we", "keywords:start_end", True),
-    ("Here it is:\nWe sail as we", "keywords:start_end", True),
-    ("We sail as we\nI hope it helps.", "keywords:start_end", True),
-    ("Here:\n*We* sail as *we*\nI hope it helps.", "keywords:start_end", True),
-    ("Here:\nA\nWe sail as we\nI hope it helps.", "keywords:start_end", False),
-    ("Here:\n...\nBye.", "keywords:start_end", False),
-]
-
-
-@pytest.mark.parametrize(("reply", "id_", "loose"), LOOSE)
-def test_loose_mode_forgives_first_and_last_lines_and_asterisks(reply, id_, loose) -> None:
-    assert Instructions(mode="loose").verify(reply, [{"id": id_}]).score == float(loose)
-    assert Instructions().verify(reply, [{"id": id_}]).score in (0.0, float("**We**" in reply))
 
 
 def test_what_follows_strictly_follows_loosely() -> None:
@@ -266,18 +109,6 @@ def test_marks_that_a_decoder_kept_are_no_part_of_a_reply(id_, arguments, reply)
         assert Instructions().verify(kept, wanted).score == 1.0, kept[:99]
 
 
-def test_a_language_without_spaces_has_words() -> None:
-    thai = [{"id": "language:response_language", "language": "th"}]
-    assert Instructions().verify("ดวงอาทิตย์ขึ้นในตอนเช้า", thai).score == 1.0
-    assert Instructions().verify("ดวงอาทิตย์", thai).score == 1.0
-    assert Instructions(least_words=6).verify("ดวงอาทิตย์", thai).score == 0.0
-
-
-def test_arguments_that_a_row_leaves_out_are_none() -> None:
-    row = {"instruction_id_list": ["punctuation:no_comma"], "kwargs": [None]}
-    assert Instructions().verify("The sea is wide.", row).score == 1.0
-
-
 def test_each_instruction_is_a_part_and_repeated_ones_are_numbered() -> None:
     wanted = [{"id": "keywords:existence", "keywords": [word]} for word in ("sea", "sky")]
     verdict = Instructions(partial=True).verify("The sea is very wide.", wanted)
@@ -285,96 +116,6 @@ def test_each_instruction_is_a_part_and_repeated_ones_are_numbered() -> None:
     assert verdict.parts == {"keywords:existence": 1.0, "keywords:existence (2)": 0.0}
     assert verdict.reason == "not followed: keywords:existence (2)"
     assert Instructions().verify("The sea is very wide.", wanted).score == 0.0
-
-
-def test_a_thought_is_not_judged() -> None:
-    wanted = [{"id": "punctuation:no_comma"}]
-    assert Instructions().verify("<think>Well, so.</think>The sea is wide.", wanted).score == 1.0
-    assert Instructions().verify("<think>So</think>Well, the sea is wide.", wanted).score == 0.0
-
-
-BAD = [
-    ("punctuation:no_comma", "expected a list of instructions"),
-    ([], "expected one instruction at least"),
-    ([{}], "no constraint is called None"),
-    ([{"id": "words:start_verb"}], "needs a tagger of parts of speech"),
-    ([{"id": "punctuation:no_comma", "N": 3}], "takes no argument 'N'; it takes none"),
-    ([{"id": "count:numbers"}], "count:numbers needs N: a whole number from 1"),
-    ([{"id": "count:numbers", "N": True}], "N must be a whole number from 1, got True"),
-    ([{"id": "count:numbers", "N": 2.5}], "N must be a whole number from 1, got 2.5"),
-    ([{"id": "keywords:existence", "keywords": "sea"}], "keywords must be a list of texts"),
-    (
-        [{"id": "keywords:frequency", "keyword": "a", "frequency": 1, "relation": "more"}],
-        "'less than' or",
-    ),
-    (
-        [
-            {
-                "id": "keywords:letter_frequency",
-                "letter": "ab",
-                "let_frequency": 1,
-                "let_relation": "at least",
-            }
-        ],
-        "one character",
-    ),
-    (
-        [{"id": "language:response_language", "language": "xx"}],
-        "language must be an ISO 639-1 code",
-    ),
-    (
-        [{"id": "language:response_language", "language": ["en"]}],
-        "language must be an ISO 639-1 code",
-    ),
-    (
-        [{"id": "count:word_count_range", "min_words": 9, "max_words": 3}],
-        "max_words must be at least min_words",
-    ),
-    (
-        [
-            {
-                "id": "length_constraints:nth_paragraph_first_word",
-                "num_paragraphs": 1,
-                "nth_paragraph": 2,
-                "first_word": "a",
-            }
-        ],
-        "at most",
-    ),
-    (
-        [{"id": "repeat:repeat_span", "prompt_to_repeat": "a b", "n_start": 2, "n_end": 3}],
-        "n_start must be below",
-    ),
-    ([{"id": "copy:repeat_phrase", "phrase": "a b", "small_n": 2}], "three words"),
-    (
-        {"instruction_id_list": ["punctuation:no_comma"], "kwargs": [3]},
-        "arguments must be an object",
-    ),
-    ({"instruction_id_list": ["punctuation:no_comma"], "kwargs": []}, "lists of one length"),
-]
-
-
-@pytest.mark.parametrize(("bad", "words_"), BAD, ids=[w for _, w in BAD])
-def test_bad_references_are_told(bad, words_) -> None:
-    assert words_ in Instructions().check_reference(bad)
-    assert Instructions().verify("The sea is wide.", bad).status is Status.BAD_GOLD
-
-
-def test_rows_from_columns_are_read() -> None:
-    row = {"instruction_id_list": ["count:numbers"], "kwargs": [{"N": 3.0, "keyword": None}]}
-    assert Instructions().verify("It is 1 or 2 or 3.", json.loads(json.dumps(row))).score == 1.0
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"mode": "lenient"}, "mode must be 'strict' or 'loose', got 'lenient'"),
-        ({"least_words": 0}, "least_words must be a whole number from 1, got 0"),
-    ],
-)
-def test_bad_options_are_told(options, message) -> None:
-    with pytest.raises(ValueError, match=message):
-        Instructions(**options)
 
 
 def test_a_newcomer_adds_a_constraint_in_five_lines() -> None:
@@ -403,20 +144,11 @@ def _odd(reply: str, *, count: int) -> bool:
 
 TOLD = [
     ("THE WEATHER IS FINE AND WE ARE GOING TO THE BEACH", "en"),
-    ("Ich bin heute leider zu müde für das Kino", "de"),
-    ("Мне нравится читать книги", "ru"),
-    ("我喜欢看书", "zh"),
-    ("私は本を読むのが好きです", "ja"),
-    ("أحب قراءة الكتب في المساء", "ar"),
-    ("من کتاب خواندن را دوست دارم", "fa"),
-    ("ಕನ್ನಡ ಭಾಷೆ", "kn"),
-    ("Hola", None),
-    ("OK", None),
-    ("", None),
-    ("12 + 5", None),
-    ("\ud800", None),
-    ("Я love книги and море", None),
-]
+    ("Ich bin heute leider zu müde für das Kino", "de"), ("Мне нравится читать книги", "ru"),
+    ("我喜欢看书", "zh"), ("私は本を読むのが好きです", "ja"), ("أحب قراءة الكتب في المساء", "ar"),
+    ("من کتاب خواندن را دوست دارم", "fa"), ("ಕನ್ನಡ ಭಾಷೆ", "kn"), ("Hola", None), ("OK", None),
+    ("", None), ("12 + 5", None), ("\ud800", None), ("Я love книги and море", None),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "language"), TOLD)
@@ -498,15 +230,20 @@ def test_the_page_tells_of_every_constraint_as_it_is() -> None:
     assert all(f"`{name}`" in page for name in LEFT_OUT)
 
 
-@pytest.mark.parametrize("reply", ["The fr\u0301ost bites.", "The fröst hides."])
-def test_accents_do_not_hide_a_forbidden_word(reply) -> None:
-    rule = [{"id": "keywords:forbidden_words", "forbidden_words": ["frost"]}]
-    assert Instructions().verify(reply, rule).score == 0.0
-    assert Instructions().verify("Die Fröste und der Frosch bleiben.", rule).score == 1.0
-    rule = [{"id": "keywords:forbidden_words", "forbidden_words": ["fire"]}]
-    assert Instructions().verify("The fıre burns.", rule).score == 0.0
+TEXT = Path(__file__).with_name("instructions.jsonl").read_text(encoding="utf-8")
+ROWS = [json.loads(line) for line in TEXT.splitlines()]
 
 
-@pytest.mark.parametrize("reply", ["sorry.", "zzzz zzz", "Sorry!", "aaaaaa"])
-def test_a_reply_without_content_follows_nothing(reply) -> None:
-    assert Instructions().verify(reply, [{"id": "punctuation:no_comma"}]).score == 0.0
+@pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
+def test_it_is_told_who_follows(row) -> None:
+    (instruction,) = read_instructions([{"id": row["id"], **row["arguments"]}])
+    for reply in row["follow"]:
+        assert instruction.followed_by(reply), f"should be followed: {reply[:200]!r}"
+    for reply in row["do_not"]:
+        assert not instruction.followed_by(reply), f"should not be followed: {reply[:200]!r}"
+
+
+def test_all_are_here_but_two() -> None:
+    told = {row["id"] for row in ROWS}
+    assert told == set(CONSTRAINTS)
+    assert len(told) == 25 + 58 + 29 - len(LEFT_OUT)

@@ -27,53 +27,11 @@ def score(schema: Any, value: Any, **options: Any) -> float | None:
     return JsonSchema(**options).verify(text, schema).score
 
 
-REFUSED: list[tuple[Any, str]] = [
-    (None, "must be an object"),
-    (True, "must be an object"),
-    ({}, "must be an object"),
-    ({"title": "x"}, "accepts any object"),
-    ({"type": "object", "properties": {"a": {"type": "integer"}}}, "accepts any object"),
-    ({"type": ["array", "string"]}, "accepts any array"),
-    ({"type": "string", "minLength": 2}, "got type 'string'"),
-    ({**ADA, "type": "objekt"}, "not valid at #/type"),
-    ({**ADA, "properties": {"a": {"minLength": "x"}}}, "not valid at #/properties/a/minLength"),
-    ({**ADA, "$schema": "http://json-schema.org/draft-07/schema#"}, "must be https"),
-    ({**ADA, "$ref": "https://example.com/s.json"}, "is not local"),
-    ({**ADA, "$ref": "file:///etc/passwd"}, "is not local"),
-    ({**ADA, "$ref": "other.json#/a"}, "is not local"),
-    ({**ADA, "$ref": "#/$defs/none"}, "leads nowhere"),
-    ({**ADA, "$ref": "#none"}, "leads nowhere"),
-    ({**ADA, "$ref": "#/required"}, "not valid"),
-    ({**ADA, "$ref": "#/odd", "odd": {"maxItems": "x"}}, "not valid"),
-    ({**ADA, "$ref": "#/odd", "odd": {"pattern": "(?=a)"}}, "RE2 refuses the pattern"),
-    ({**ADA, "allOf": [{"$ref": "#"}]}, "leads back to itself"),
-    ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}},
-     "leads back to itself"),
-    ({**ADA, "properties": {"a": {"not": {"$ref": "#/$defs/a"}}},
-      "$defs": {"a": {"type": "null", "anyOf": [True, {"$ref": "#/$defs/a"}]}}},
-     "leads back to itself"),
-    ({**ADA, "$dynamicRef": "#a"}, r"\$dynamicRef is not supported"),
-    ({**ADA, "properties": {"a": {"$id": "https://x.y/z"}}}, r"\$id is not supported"),
-    ({**ADA, "properties": {"a": {"$schema": "https://json-schema.org/draft/2020-12/schema"}}},
-     r"\$schema is not supported"),
-    ({**ADA, "patternProperties": {r"(a)\1": {}}}, "RE2 refuses the pattern"),
-    ({**ADA, "patternProperties": {"x": {}}, "allOf": [{"unevaluatedProperties": False}]},
-     "does not go with"),
-    ({**ADA, "x": float("nan")}, "plain JSON"),
-    ({**ADA, "x": {1, 2}}, "plain JSON"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("schema", "why"), REFUSED)
-def test_a_schema_that_cannot_be_used_is_a_bad_reference(schema: Any, why: str) -> None:
-    fault = JsonSchema().check_reference(schema)
-    assert fault is not None
-    with pytest.raises(ValueError, match=why):
-        raise ValueError(fault)
-    assert JsonSchema().verify('{"a": 1}', schema).score is None
-    if isinstance(schema, dict):
-        with pytest.raises(ValueError, match=why):
-            JsonSchema(schema)
+@pytest.mark.parametrize("extra", [{"x": float("nan")}, {"x": {1, 2}}, {"$ref": "other.json#/a"}])
+def test_a_schema_that_cannot_be_used_is_refused_at_once(extra: Any) -> None:
+    assert JsonSchema().verify('{"a": 1}', {**ADA, **extra}).score is None
+    with pytest.raises(ValueError, match=r"plain JSON|is not local"):
+        JsonSchema({**ADA, **extra})
 
 
 def test_a_schema_nested_without_end_is_refused() -> None:
@@ -85,45 +43,6 @@ def test_a_schema_nested_without_end_is_refused() -> None:
     for _ in range(150):
         shallow = {"not": shallow}
     assert JsonSchema().check_reference(shallow)
-
-
-VALID: list[tuple[Any, Any, float]] = [
-    ({**ADA, "$schema": "https://json-schema.org/draft/2020-12/schema"}, {"a": 1}, 1.0),
-    ({**ADA, "$id": "https://example.com/me"}, {"a": 1}, 1.0),
-    (ADA, {"a": 1.0}, 1.0),
-    (ADA, {"a": True}, 0.0),
-    (ADA, {"a": 10**900}, 1.0),
-    (ADA, '{"a": 1e2}', 1.0),
-    (ADA, '{"a": 1e999999}', 0.0),
-    ({"type": "object", "properties": {"a": {}}, "additionalProperties": False}, {"a": None}, 1.0),
-    ({"type": "object", "properties": {"a": {}}, "additionalProperties": False}, {}, 0.0),
-    (under({"enum": [1, "x"]}), [1, 1.0, "x"], 1.0),
-    (under({"enum": [1, "x"]}), [True], 0.0),
-    (under({"const": True}), [1], 0.0),
-    ({**under({}), "uniqueItems": True}, [1, True, "1", 0, False], 1.0),
-    ({**under({}), "uniqueItems": True}, [1, 2, 1.0], 0.0),
-    (under({"pattern": r"^\d+$"}), ["12", "3"], 1.0),
-    (under({"pattern": r"^\d+$"}), ["12", "٣"], 0.0),
-    (under({"pattern": "b"}), ["abc"], 1.0),
-    (under({"pattern": r"^\p{L}+$"}), ["Ålesund"], 1.0),
-    (under({"maxLength": 1}), ["😀"], 1.0),
-    ({"type": "array", "items": {"type": "number", "multipleOf": 0.01}}, [19.99, 0.07, 1e300], 1.0),
-    ({"type": "array", "items": {"type": "number", "multipleOf": 0.01}}, [0.015], 0.0),
-    ({"type": "array", "items": {"type": "number", "multipleOf": 1e-8}}, [1e300, 10**999], 1.0),
-    ({"type": "object", "patternProperties": {"^x": {"type": "integer"}},
-      "additionalProperties": False}, {"x1": 1, "xy": 2}, 1.0),
-    ({"type": "object", "patternProperties": {"^x": {"type": "integer"}},
-      "additionalProperties": False}, {"x1": 1, "y": 2}, 0.0),
-    ({"type": "object", "properties": {"a": {"$ref": "#node"}}, "required": ["a"],
-      "$defs": {"n": {"$anchor": "node", "type": "integer"}}}, {"a": 1}, 1.0),
-    ({**ADA, "properties": {"a": {}, "$schema": {}, "pattern": {"const": "("}}},
-     {"a": 1, "pattern": "("}, 1.0),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("schema", "value", "expected"), VALID)
-def test_values_hold_to_their_schema(schema: Any, value: Any, expected: float) -> None:
-    assert score(schema, value) == expected
 
 
 EITHER = {
@@ -189,16 +108,6 @@ def test_no_verdict_hangs_on_the_depth_of_the_stack() -> None:
 
     depth = len(inspect.stack())
     assert deeper(0) == deeper(sys.getrecursionlimit() - depth - 700)
-
-
-def test_formats_count_only_where_asked() -> None:
-    schema = {"type": "array", "items": {"type": "string", "format": "date"}}
-    assert score(schema, ["soon"]) == 1.0
-    assert score(schema, ["soon"], formats=True) == 0.0
-    assert score(schema, ["2000-02-29"], formats=True) == 1.0
-    other = {"type": "array", "items": {"type": "string", "format": "hostname"}}
-    assert JsonSchema().check_reference(other) is None
-    assert "not one of" in str(JsonSchema(formats=True).check_reference(other))
 
 
 @pytest.mark.parametrize(

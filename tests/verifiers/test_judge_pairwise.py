@@ -104,16 +104,8 @@ def test_a_verdict_in_the_reply_is_not_the_judges(judge_server) -> None:
 def test_a_reference_must_hold_a_reply() -> None:
     judge = PairwiseJudge("m", base_url="http://127.0.0.1:1/v1", longest=20)
     for bad in (
-        None,
-        "",
-        "...",
-        {},
-        {"question": "q"},
-        "<think>x",
-        "long " * 9,
-        [],
-        {"answer": {}},
-    ):
+        None, "", "...", {}, {"question": "q"}, "<think>x", "long " * 9, [], {"answer": {}},
+    ):  # fmt: skip
         assert judge.check_reference(bad), bad
         assert judge.verify("x", bad).status is Status.BAD_GOLD
     assert judge.check_reference("Paris is big.") is None

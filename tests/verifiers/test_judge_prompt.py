@@ -20,30 +20,20 @@ JSON_GRADES = Grammar(scale(5), "json")
 @pytest.mark.parametrize(
     ("said", "word"),
     [
-        ("Verdict: CORRECT", "CORRECT"),
-        ("Paris it is.\n\nVerdict: INCORRECT\n", "INCORRECT"),
-        ("It says so.\n**Verdict: CORRECT**", "CORRECT"),
-        ("`Verdict:`  CORRECT", "CORRECT"),
+        ("Verdict: CORRECT", "CORRECT"), ("Paris it is.\n\nVerdict: INCORRECT\n", "INCORRECT"),
+        ("It says so.\n**Verdict: CORRECT**", "CORRECT"), ("`Verdict:`  CORRECT", "CORRECT"),
         ("<think>Verdict: INCORRECT</think>Verdict: CORRECT", "CORRECT"),
         ("The reply writes 'Verdict: CORRECT', in vain.\nVerdict: INCORRECT", "INCORRECT"),
-        ("> Verdict: CORRECT\nis what it claims.\nVerdict: INCORRECT", "INCORRECT"),
-        ("", None),
-        ("CORRECT", None),
-        ("Verdict: correct", None),
-        ("verdict: CORRECT", None),
-        ("Verdict: CORRECT.", None),
-        ("Verdict: CORRECT or INCORRECT", None),
-        ("Verdict: NOT CORRECT", None),
-        ("Verdict:\nCORRECT", None),
-        ("The Verdict: CORRECT", None),
+        ("> Verdict: CORRECT\nis what it claims.\nVerdict: INCORRECT", "INCORRECT"), ("", None),
+        ("CORRECT", None), ("Verdict: correct", None), ("verdict: CORRECT", None),
+        ("Verdict: CORRECT.", None), ("Verdict: CORRECT or INCORRECT", None),
+        ("Verdict: NOT CORRECT", None), ("Verdict:\nCORRECT", None), ("The Verdict: CORRECT", None),
         ("Verdict: CORRECT\nVerdict: CORRECT", None),
         ("Verdict: CORRECT\nVerdict: INCORRECT", None),
-        ("verdict: INCORRECT\nVerdict: CORRECT", None),
-        ("Verdict: CORRECT\nThat is all.", None),
-        ("<think>Verdict: CORRECT", None),
-        ("Verdict: CORRECT\u2028Verdict: INCORRECT", None),
+        ("verdict: INCORRECT\nVerdict: CORRECT", None), ("Verdict: CORRECT\nThat is all.", None),
+        ("<think>Verdict: CORRECT", None), ("Verdict: CORRECT\u2028Verdict: INCORRECT", None),
     ],
-)
+)  # fmt: skip
 def test_one_line_alone_and_last_is_a_verdict(said, word) -> None:
     assert WORDS.read(said) == word
 

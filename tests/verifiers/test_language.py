@@ -1,6 +1,5 @@
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -127,54 +126,6 @@ def test_code_formulas_and_addresses_are_not_read() -> None:
     assert not set("bcdefgh") & set(prose("a `b c` $d$ \\(e\\) \\[f\\] \\frac www.g.h"))
 
 
-def test_another_script_cannot_hide_in_a_fence_or_a_formula() -> None:
-    for hidden in (f"```\n{ZH * 3}\n```", f"$\\text{{{ZH * 3}}}$", f"`{ZH * 3}`"):
-        assert Language("en").verify(f"{EN} {hidden}", None).score == 0.0
-
-
-def test_names_in_latin_letters_do_not_make_chinese_foreign() -> None:
-    reply = (
-        "我们先用 Python 写一个函数，然后在 Linux 上运行它，最后检查结果是否正确，并且记录时间。"
-    )
-    assert Language("zh", share=0.8).verify(reply, None).score == 1.0
-    assert Language("en").verify(reply, None).score == 0.0
-
-
-def test_kanji_alone_are_not_told_from_chinese() -> None:
-    assert Language("ja").verify("東京大学医学部附属病院", None).score == 0.0
-    assert Language("ja").verify("東京大学の医学部附属病院です", None).score == 1.0
-    assert Language("zh").verify("東京大学の医学部附属病院です", None).score == 0.0
-
-
-def test_serbian_is_right_in_both_scripts_and_a_transliteration_in_none() -> None:
-    cyrillic = "Воз полази у подне и стиже у три сата, ако не касни."
-    latin = "Voz polazi u podne i stiže u tri sata, ako ne kasni."
-    assert Language("sr").verify(cyrillic, None).score == 1.0
-    assert Language("sr").verify(latin, None).score == 1.0
-    assert Language("hr").verify(cyrillic, None).score == 0.0
-    assert Language("ru").verify("Poyezd otpravlyayetsya v polden i pribyvayet.", None).score == 0.0
-    assert Language("el").verify("To treno fevgei to mesimeri kai ftanei.", None).score == 0.0
-
-
-def test_the_share_is_that_of_passages_and_scripts() -> None:
-    half = Language("en", graded=True).verify(f"{EN * 2}\n{DE * 2}", None)
-    assert half.score is not None
-    assert 0.3 < half.score < 0.7
-    # 37 Latin letters; ten Han letters weigh three each
-    mixed = Language("en", graded=True).verify(f"{EN} 火车中午出发三点到达", None)
-    assert mixed.score == pytest.approx(37 / 67)
-    assert Language("en", graded=True, share=0.5).verify(f"{EN} {ZH}", None).score == 1.0
-    assert Language("en").verify(f"{EN} {ZH}", None).score == 0.0
-
-
-def test_a_foreign_passage_in_a_long_text_is_found_wherever_it_stands() -> None:
-    for at in (0, 10, 20):
-        text = [EN] * 20
-        text.insert(at, " ".join([DE] * 8))
-        assert Language("en").verify(" ".join(text), None).score == 0.0
-        assert Language("en", share=0.5).verify(" ".join(text), None).score == 1.0
-
-
 def test_only_the_part_that_is_asked_for_is_read() -> None:
     reply = f"<think>{EN}</think>{DE}"
     for part, language in (("thought", "en"), ("answer", "de")):
@@ -184,12 +135,6 @@ def test_only_the_part_that_is_asked_for_is_read() -> None:
     verdict = Language("en", part="thought").verify(EN, None)
     assert (verdict.status, verdict.score) == (Status.UNPARSEABLE, 0.0)
     assert part_of("a</think>b<think>c", "thought") is None
-
-
-def test_marks_of_direction_and_of_no_width_change_nothing() -> None:
-    hebrew = "\u202b" + "\u200f".join(SENTENCES["he"]) + "\u202c"
-    assert Language("he").verify(hebrew, None).score == 1.0
-    assert Language("de").verify("\ufeff" + DE + "\x00", None).score == 1.0
 
 
 def test_tags_of_languages() -> None:
@@ -221,13 +166,6 @@ def test_scripts_of_letters() -> None:
 def test_no_text_raises(text: str) -> None:
     for language in ("en", "ja", "sr"):
         assert Language(language, graded=True).verify(text, None).score is not None
-
-
-def test_long_texts_of_any_shape_are_read_in_a_moment() -> None:
-    started = time.process_time()
-    for piece in ("word ", "e\u0301\u0323", "$a", "`", "\\(", "```a\n", "漢字かな", ".", "\n", EN):
-        Language("en").verify(piece * (300_000 // len(piece)), None)
-    assert time.process_time() - started < 30
 
 
 @pytest.mark.parametrize(

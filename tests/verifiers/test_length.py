@@ -1,12 +1,22 @@
 import math
-import time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.verifiers import CosineLength, Exact, Length, Rubric, SoftOverlong, Status, Verifier
+from assay.verifiers import (
+    Compression,
+    CosineLength,
+    Exact,
+    Length,
+    Repetition,
+    Rubric,
+    SoftOverlong,
+    Status,
+    Verifier,
+)
 from assay.verifiers.form.measure import length
+from assay.verifiers.form.repetition import _longest_run, _repeated
 from assay.verifiers.text.sentences import sentences
 from assay.verifiers.text.words import distinct_words, folded
 
@@ -16,17 +26,12 @@ SEA = "Water boils when its vapour presses as hard as the air above it."  # 13 w
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("", []),
-        ("  ,. ", []),
-        ("It's 3.5 m.", ["it's", "3.5", "m"]),
-        ("naïve naI\u0308ve", ["naïve", "naïve"]),
-        ("हिन्दी भाषा।", ["हिन्दी", "भाषा"]),
-        ("שָׁלוֹם", ["שָׁלוֹם"]),
-        ("東京 Tower", ["東", "京", "tower"]),
-        ("wo\u200brd \ufeffwo\u00adrd", ["word", "word"]),
-        ("한국어 좋아", ["한국어", "좋아"]),
+        ("", []), ("  ,. ", []), ("It's 3.5 m.", ["it's", "3.5", "m"]),
+        ("naïve naI\u0308ve", ["naïve", "naïve"]), ("हिन्दी भाषा।", ["हिन्दी", "भाषा"]),
+        ("שָׁלוֹם", ["שָׁלוֹם"]), ("東京 Tower", ["東", "京", "tower"]),
+        ("wo\u200brd \ufeffwo\u00adrd", ["word", "word"]), ("한국어 좋아", ["한국어", "좋아"]),
     ],
-)
+)  # fmt: skip
 def test_words_of_any_script(text: str, found: list[str]) -> None:
     assert folded(text) == found
 
@@ -62,51 +67,12 @@ def test_blanks_and_invisible_characters_make_nothing_longer() -> None:
     assert padded.verify("two words" + " \n" * 500 + "\u200b" * 500 + ".", None).score == 0.0
 
 
-@pytest.mark.parametrize(
-    ("options", "score"),
-    [
-        ({"least": 13}, 1.0),
-        ({"least": 14}, 0.0),
-        ({"most": 13}, 1.0),
-        ({"most": 12}, 0.0),
-        ({"most": 13, "content": 12}, 1.0),
-        ({"most": 13, "content": 13}, 0.0),
-        ({"least": 64, "most": 64, "unit": "characters"}, 1.0),
-        ({"least": 65, "unit": "characters"}, 0.0),
-        ({"least": 1, "most": 1, "unit": "sentences"}, 1.0),
-        ({"least": 2, "unit": "sentences"}, 0.0),
-    ],
-)
-def test_the_window_is_closed_at_both_ends(options: dict[str, object], score: float) -> None:
-    assert Length(**options).verify(SEA, None).score == score  # type: ignore[arg-type]  # a table
-
-
 def test_filling_earns_nothing() -> None:
     long = Length(least=400)  # takes 20 different words
     assert long.verify("word " * 1000, None).score == 0.0
     assert long.verify((SEA + " ") * 100, None).score == 0.0
     assert Length(least=3, unit="sentences").verify((SEA + " ") * 3, None).score == 0.0
     assert Length(most=2, unit="sentences").verify((SEA + " ") * 3, None).score == 0.0
-
-
-def test_a_part_is_measured_by_itself() -> None:
-    reply = f"<think>{SEA}</think>Six times seven is of course forty-two."
-    assert Length(most=8, part="answer").verify(reply, None).score == 1.0
-    assert Length(least=13, most=13, part="thought").verify(reply, None).score == 1.0
-    assert Length(least=20, most=20).verify(reply, None).score == 1.0
-    for part in ("answer", "thought"):
-        verdict = Length(most=50, part=part).verify(f"<think>{SEA}", None)
-        assert (verdict.status, verdict.score) == (Status.UNPARSEABLE, 0.0)
-
-
-def test_windows_that_cannot_be_are_refused() -> None:
-    for options in ({}, {"least": -1}, {"least": 5, "most": 4}, {"most": 0}):
-        with pytest.raises(ValueError, match="least"):
-            Length(**options)
-    with pytest.raises(ValueError, match="unit must be one of"):
-        Length(most=5, unit="tokens")  # type: ignore[arg-type]  # the point of the test
-    with pytest.raises(ValueError, match="content must be"):
-        Length(most=5, content=0)
 
 
 def dapo(found: int, most: int, cache: int) -> float:
@@ -130,9 +96,6 @@ def test_soft_overlong_pays_no_silence() -> None:
     assert soft.verify("", None).score == 0.0
     assert soft.verify(SEA, None).score == 0.0
     assert soft.verify("<think>" + SEA, None).score == 0.0
-    for most, cache in ((10, 0), (10, 11), (0, 0)):
-        with pytest.raises(ValueError, match="cache must be"):
-            SoftOverlong(most, cache)
 
 
 BOXED = Exact(extract=("boxed",))
@@ -153,18 +116,6 @@ def test_cosine_is_the_papers_on_another_scale(more: int) -> None:
     assert wrong == pytest.approx((cos_fn(t, 50, 0, -10) + 10) / 12)
 
 
-def test_a_wrong_reply_never_earns_what_a_right_one_does() -> None:
-    shaped = CosineLength(BOXED, most=50, free=5, long=0.4, wrong_long=0.3)
-    replies = ["so " * n + r"\boxed{%d}" for n in (0, 10, 30, 60)]
-    right = [shaped.verify(r % 4, "4").score or 0.0 for r in replies]
-    wrong = [shaped.verify(r % 5, "4").score or 0.0 for r in replies]
-    assert right == sorted(right, reverse=True)
-    assert wrong == sorted(wrong)
-    assert right[0] == 1.0
-    assert min(right) >= 0.4 > max(wrong)
-    assert CosineLength(BOXED, most=50).verify("so " * 60, "4").score == 0.0
-
-
 def test_cosine_leaves_faults_alone_and_survives_json() -> None:
     rubric = Rubric({"a": BOXED, "b": Exact(extract=("answer",))})
     shaped = CosineLength(rubric, most=50, free=5)
@@ -173,17 +124,69 @@ def test_cosine_leaves_faults_alone_and_survives_json() -> None:
     assert half.score == pytest.approx(0.5 * (0.5 + 0.5))
     assert shaped.verify(r"\boxed{4}", {"no": "text"}).status is Status.BAD_GOLD
     assert CosineLength(BOXED, most=9, free=3).winning_reply("4") == r"\boxed{4}"
-    for options in ({"free": 9}, {"long": 0.0}, {"long": 0.3, "wrong_long": 0.3}, {"long": 1.1}):
-        with pytest.raises(ValueError, match="got"):
-            CosineLength(BOXED, most=9, **options)  # type: ignore[arg-type]  # a table
-    with pytest.raises(ValueError, match="verifier must be a Verifier"):
-        CosineLength("Math", most=9)  # type: ignore[arg-type]  # the point of the test
 
 
-def test_long_texts_of_any_shape_are_measured_in_a_moment() -> None:
-    started = time.process_time()
-    for unit in ("words", "characters", "sentences"):
-        for piece in ("a. ", ".", "\n", " \n", "1. a\n", "。", "\u200b", ".)", "漢", "a_"):
-            text = SEA + piece * (200_000 // len(piece)) + "x"
-            assert Length(most=10, unit=unit).verify(text, None).score is not None
-    assert time.process_time() - started < 40
+PROSE = (
+    "Water boils when its vapour presses as hard as the air above it, so on a mountain, where the "
+    "air is thin, an egg takes longer to cook than at the sea. A lid that is locked keeps the "
+    "vapour in: the pressure rises, the water gets hotter than it would in an open pot, and beans "
+    "that need an hour are soft in a third of the time. Cooks in high towns have long known this, "
+    "though few could have said why; they simply let the pot stand longer, or weigh down its lid."
+)
+CHINESE = (
+    "水在蒸汽压力等于外面空气压力的时候沸腾，所以在高山上，空气稀薄，煮鸡蛋要比在海边花更长的时间。"
+    "锅盖锁紧以后，蒸汽跑不出去，压力升高，水就比敞开的锅里更热，豆子很快就软了。"
+)
+
+
+def naive(numbers: list[int], n: int) -> float:
+    """Count by looking back at everything before."""
+    runs = [tuple(numbers[k : k + n]) for k in range(len(numbers) - n + 1)]
+    return sum(run in runs[:k] for k, run in enumerate(runs)) / len(runs) if runs else 0.0
+
+
+@settings(deadline=None, derandomize=True, max_examples=150)
+@given(st.lists(st.integers(0, 3), max_size=40), st.integers(1, 6))
+def test_the_share_and_the_run_are_those_of_brute_force(numbers: list[int], n: int) -> None:
+    assert _repeated(numbers, n) == pytest.approx(naive(numbers, n))
+    longest = 0
+    for start in range(len(numbers)):
+        end = start
+        while end < len(numbers) and numbers[end] == numbers[start]:
+            end += 1
+        longest = max(longest, end - start)
+    assert _longest_run(numbers) == longest
+
+
+LOOPS = {
+    "a sentence": "Wait, let me check it again. " * 100,
+    "a paragraph": PROSE * 5,
+    "a word": PROSE + " no" * 100,
+    "a letter": PROSE + "a" * 1000,
+    "a stop": PROSE + " ." * 1000,
+    "a character without spaces": CHINESE + "好" * 300,
+    "a Chinese sentence": CHINESE * 6,
+    "capitals turn by turn": "".join(f"{PROSE.upper()} {PROSE} " for _ in range(4)),
+    "other punctuation": "".join(f"{PROSE.replace(' ', sign)} " for sign in " ,;:-\u2003"),
+    "invisible signs": "".join(f"{PROSE.replace('e', 'e' + z)} " for z in "\u200b\u200c\ufeff"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_loops_earn_nothing(loop: str) -> None:
+    verdict = Repetition(content=3).verify(LOOPS[loop], None)
+    assert (verdict.status, verdict.score) == (Status.INCORRECT, 0.0)
+
+
+@pytest.mark.parametrize("loop", ["a sentence", "a Chinese sentence", "a letter", "a stop"])
+def test_loops_compress(loop: str) -> None:
+    score = Compression(content=3).verify(LOOPS[loop] * 4, None).score
+    assert score == 0.0
+
+
+@settings(deadline=None, derandomize=True, max_examples=150)
+@given(st.text(max_size=300))
+def test_no_text_raises(text: str) -> None:
+    for verifier in (Repetition(content=1, n=2), Compression(content=1)):
+        assert verifier.verify(text, None).score is not None
+        assert verifier.verify(PROSE + text + "\ud800", None).score is not None

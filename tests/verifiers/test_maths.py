@@ -91,18 +91,6 @@ DIFFERENT = [
 
 
 @pytest.mark.parametrize(("gold", "answer"), SAME)
-def test_equal_answers_are_paid(gold: str, answer: str) -> None:
-    verdict = math.verify(boxed(answer), gold)
-    assert (verdict.status, verdict.score) == (Status.CORRECT, 1.0), verdict
-
-
-@pytest.mark.parametrize(("gold", "answer"), DIFFERENT)
-def test_other_answers_and_hedges_are_not(gold: str, answer: str) -> None:
-    verdict = math.verify(boxed(answer), gold)
-    assert verdict.score == 0.0, verdict
-
-
-@pytest.mark.parametrize(("gold", "answer"), SAME)
 def test_every_gold_wins_against_its_own_echo(gold: str, answer: str) -> None:
     assert math.check_reference(gold) is None
     assert math.verify(boxed(gold), gold).score == 1.0
@@ -128,13 +116,6 @@ def test_what_is_around_an_answer_changes_nothing(dress: str) -> None:
         assert [v.score or 0.0 for v in found] == [score] * len(found)
 
 
-def test_a_reference_may_be_a_number() -> None:
-    assert math.verify("#### 18", 18).score == 1.0
-    assert math.verify("#### 18", 18.0).score == 1.0
-    assert math.verify(boxed("0.1"), 0.1).score == 1.0
-    assert math.verify(boxed(str(10**30)), 1e30).score == 1.0
-
-
 @pytest.mark.parametrize(
     ("reference", "reason"),
     [
@@ -151,18 +132,6 @@ def test_a_bad_reference_is_named_and_never_scored(reference: object, reason: st
     assert reason in fault
     verdict = strict.verify(boxed("7"), reference)
     assert (verdict.status, verdict.score) == (Status.BAD_GOLD, None)
-
-
-def test_options_are_checked() -> None:
-    with pytest.raises(ValueError, match="percent must be one of"):
-        Math(percent="sometimes")
-    with pytest.raises(ValueError, match="extract must be"):
-        Math(extract=("boxes",))
-
-
-def test_strict_extraction_takes_boxes_only() -> None:
-    assert Math(extract=("boxed",)).verify("it is 7", "7").status is Status.UNPARSEABLE
-    assert math.verify("it is 7", "7").score == 1.0
 
 
 def test_verdicts_do_not_depend_on_order_or_batch() -> None:
@@ -202,30 +171,6 @@ def test_numbers_never_start_a_worker() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ}
     )
     assert found.stdout.split() == ["[1.0,", "1.0]", "0"]
-
-
-@pytest.mark.parametrize("answer", [r"\neq [0, 5)", "[0,\udcab5)", r"[0, 5)^{\dagger}"])
-def test_an_odd_answer_buys_no_verdict_of_a_bad_gold(answer: str) -> None:
-    verdict = Math().verify(f"\\boxed{{{answer}}}", "[0, 5)")
-    assert (verdict.score, verdict.status) != (None, Status.BAD_GOLD)
-    assert verdict.score == 0.0
-
-
-@pytest.mark.parametrize(
-    ("reply", "gold", "score"),
-    [
-        ("so it is nearly 14", "14", 0.0), ("almost 14", "14", 0.0), ("which is 14 pi", "14", 0.0),
-        ("so it is -(14)", "14", 0.0), ("so it is (14)", "14", 1.0), ("it's -(14)", "14", 0.0),
-        ("答案不是14", "14", 0.0), ("答案可能是14", "14", 0.0), ("看第14题", "14", 0.0),
-        ("答案是14个。", "14", 1.0), ("答案选14", "14", 1.0), (r"$\boxed{14}.5$", "14", 0.0),
-        (r"$\boxed{14}$.", "14", 1.0), (r"$(\boxed{14})^2$", "14", 0.0),
-        (r"$-\left(\boxed{14}\right)$", "14", 0.0), (r"$(x=\boxed{14})$", "14", 1.0),
-        ("The answer is minus 14.", "-14", 1.0),
-        ("The answer is minus 14.", "14", 0.0),
-    ],
-)  # fmt: skip
-def test_words_and_signs_beside_a_number_decide(reply: str, gold: str, score: float) -> None:
-    assert math.verify(reply, gold).score == score
 
 
 @pytest.mark.parametrize(

@@ -66,17 +66,9 @@ TEXTS = {
     "digits": "7" * 1_000_000, "boxed digits": r"\boxed{" + "7" * 1_000_000 + "}", "nested boxes": r"\boxed{" * 70_000 + "}" * 70_000, "backslashes": "\\" * 1_000_000, "phrases": "the answer is 7? " * 60_000,
 }  # fmt: skip
 CHEAP = (
-    "tower",
-    "factorial",
-    "digits",
-    "list",
-    "unions",
-    "polynomial",
-    "many names",
-    "long sum",
-    "set of sums",
-    "tuple",
-)
+    "tower", "factorial", "digits", "list", "unions", "polynomial", "many names", "long sum",
+    "set of sums", "tuple",
+)  # fmt: skip
 GOLDS = ("7", r"3\sqrt{13}", "x^2+1")
 
 
@@ -154,14 +146,9 @@ def test_no_payload_runs(tmp_path: Path) -> None:
         f"\\operatorname{{{system}}}(x)", f"\\frac{{{code}}}{{2}}", f"sympify({code!r})", f"1 if {code} else 2", f"file://{marker}", f"Symbol({system!r})", f"({system}, 1)", f"\\{{{system}, 1\\}}", f"x = {system}", f"{system} < 3", f"2:{system}", f"{system}_{{5}}",
     ]  # fmt: skip
     frames = [
-        "{}",
-        r"\boxed{{{}}}",
-        "<answer>{}</answer>",
-        "#### {}",
-        "The answer is {}.",
-        "<think>a 1</think> <answer>{}</answer>",
-        "$${}$$",
-    ]
+        "{}", r"\boxed{{{}}}", "<answer>{}</answer>", "#### {}", "The answer is {}.",
+        "<think>a 1</think> <answer>{}</answer>", "$${}$$",
+    ]  # fmt: skip
     verifiers = [
         (Math(limits=LIMITS), r"2\pi"), (Math(limits=LIMITS, extract=("whole",)), r"\int_0^1 x\,dx"), (Exact(), "7"), (Format(), None), (Countdown(), {"numbers": [3, 7], "target": 21}),
         (Rubric({"right": Math(), "form": Format()}, gate="right"), "7"),

@@ -18,13 +18,9 @@ def score(verifier: Verifier, reply: str, reference: object) -> float | None:
 # -- mazes -------------------------------------------------------------------------------------
 
 MAZES = [
-    ["S..", ".#.", "..G"],
-    ["SG.", "...", "##."],
-    ["S.#", "#.G", "..."],
-    ["...", "S#G", "#.."],
-    ["S", ".", "G"],
-    ["..S..", ".#G#."],
-]
+    ["S..", ".#.", "..G"], ["SG.", "...", "##."], ["S.#", "#.G", "..."], ["...", "S#G", "#.."],
+    ["S", ".", "G"], ["..S..", ".#G#."],
+]  # fmt: skip
 TURN = {"U": -1j, "D": 1j, "L": -1, "R": 1}
 
 
@@ -68,37 +64,22 @@ LATEX = {"U": r"\uparrow", "D": r"\downarrow", "L": r"\leftarrow", "R": r"\right
 def maze_spellings(grid: list[str], walk: str) -> list[str]:
     cells = [(int(at.imag), int(at.real)) for at in cells_walked(grid, walk) or []]
     return [
-        walk,
-        walk.lower(),
-        " ".join(walk),
-        ", ".join(walk),
-        " -> ".join(walk),
-        " → ".join(walk),
-        "-".join(walk),
-        f"[{', '.join(walk)}]",
-        "[" + ", ".join(f'"{m}"' for m in walk) + "]",
+        walk, walk.lower(), " ".join(walk), ", ".join(walk), " -> ".join(walk), " → ".join(walk),
+        "-".join(walk), f"[{', '.join(walk)}]", "[" + ", ".join(f'"{m}"' for m in walk) + "]",
         ", ".join(WORDS[m] for m in walk),
         "\n".join(f"{n}. Move {WORDS[m]}" for n, m in enumerate(walk, 1)),
         "\n".join(f"- {WORDS[m].capitalize()}" for m in walk),
-        "Go " + ", then ".join(WORDS[m] for m in walk) + ".",
-        "".join(COMPASS[m] for m in walk),
+        "Go " + ", then ".join(WORDS[m] for m in walk) + ".", "".join(COMPASS[m] for m in walk),
         " ".join({"U": "north", "D": "south", "L": "west", "R": "east"}[m] for m in walk),
-        "".join(ARROWS[m] for m in walk),
-        " ".join(EMOJI[m] for m in walk),
+        "".join(ARROWS[m] for m in walk), " ".join(EMOJI[m] for m in walk),
         rf"\boxed{{{' '.join(LATEX[m] for m in walk)}}}",
         rf"The way is $\boxed{{\text{{{walk}}}}}$.",
         f"<think>Let me see: UU?</think><answer>{walk}</answer>",
-        f"I go round the wall.\n\n**{walk}**",
-        f"I go round the wall.\n{walk}",
-        f"```\n{walk}\n```",
-        f"Path: {walk}",
-        f"The shortest path from S to G is: {walk}",
-        " -> ".join(str(cell) for cell in cells),
-        str([list(cell) for cell in cells]),
-        str(cells),
-        str(cells[1:]),
-        "\n".join(str(cell) for cell in cells),
-    ]
+        f"I go round the wall.\n\n**{walk}**", f"I go round the wall.\n{walk}", f"```\n{walk}\n```",
+        f"Path: {walk}", f"The shortest path from S to G is: {walk}",
+        " -> ".join(str(cell) for cell in cells), str([list(cell) for cell in cells]), str(cells),
+        str(cells[1:]), "\n".join(str(cell) for cell in cells),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("grid", MAZES)
@@ -119,12 +100,6 @@ def test_a_walk_wins_in_every_spelling_and_loses_with_a_move_changed(grid) -> No
 @pytest.mark.parametrize("reply", ["RD" * 9_000])
 def test_other_replies_lose_the_maze(reply) -> None:
     assert score(Maze(), reply, {"grid": MAZES[0]}) == 0.0
-
-
-def test_a_wandering_walk_wins_up_to_four_moves_a_cell() -> None:
-    assert score(Maze(), "RL" * 16 + "RRDD", {"grid": MAZES[0]}) == 1.0
-    verdict = Maze().verify("RL" * 17 + "RRDD", {"grid": MAZES[0]})
-    assert verdict.reason == "38 moves are more than four for each cell of the grid"
 
 
 # -- Hanoi -------------------------------------------------------------------------------------
@@ -212,11 +187,6 @@ def hanoi_spellings(moves) -> list[str]:
     ]
 
 
-def test_hanoi_wins_in_every_spelling() -> None:
-    for reply in hanoi_spellings(MOVES):
-        assert score(Hanoi(optimal=True), reply, TOWER) == 1.0, reply
-
-
 def test_hanoi_loses_with_a_move_dropped_changed_or_added() -> None:
     for at in range(len(MOVES)):
         near = [MOVES[:at] + MOVES[at + 1 :], [*MOVES[:at], MOVES[at], *MOVES[at:]]]
@@ -230,17 +200,6 @@ def test_hanoi_loses_with_a_move_dropped_changed_or_added() -> None:
                 assert score(Hanoi(), reply, TOWER) == 0.0, reply
     for move in permutations("ABC", 2):
         assert score(Hanoi(), hanoi_spellings([*MOVES, (0, *move)])[0], TOWER) == 0.0
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        "A->B or A->C", "A->D", "A->", "1, 2, A, B", "0 A B", "A>B, A≠C", "not A->C", "disk 1",
-        "AB" * 9, "A->B?", "ABC", "(1, A, B", "٣ A B",
-    ],
-)  # fmt: skip
-def test_other_replies_lose_the_tower(reply) -> None:
-    assert score(Hanoi(), reply, {"start": [[1], [], []], "goal": [[], [], [1]]}) == 0.0
 
 
 # -- graphs ------------------------------------------------------------------------------------
@@ -270,13 +229,6 @@ def test_of_all_lists_of_vertices_the_paths_win(seed, directed) -> None:
         assert score(GraphPath(), reply, reference) == float(names in weights), reply
         least = weights.get(names) == min(weights.values())
         assert score(GraphPath(shortest=True), reply, reference) == float(least), reply
-
-
-def test_case_tells_vertices_apart_where_nothing_else_does() -> None:
-    graph = {"edges": [["a", "A"], ["A", "b"]], "start": "a", "goal": "b"}
-    assert score(GraphPath(), "a, A, b", graph) == 1.0
-    assert score(GraphPath(), "A, a, b", graph) == 0.0
-    assert score(GraphPath(), "aAb", graph) == 1.0
 
 
 def test_every_colouring_of_every_small_graph() -> None:
@@ -310,13 +262,6 @@ def test_the_search_for_a_colouring_agrees_with_all_of_them() -> None:
             assert not found or all(found[a] != found[b] for a, b in chosen)
 
 
-def test_numbered_vertices_keep_their_numbers() -> None:
-    graph = {"edges": [[1, 2], [2, 3]], "colours": 2}
-    assert score(Colouring(), "1: 1\n2: 2\n3: 1", graph) == 1.0
-    assert score(Colouring(), '{"1": 2, "2": 1, "3": 2}', graph) == 1.0
-    assert score(Colouring(), "1: 1\n2: 2\n3: 2", graph) == 0.0
-
-
 # -- sorting -----------------------------------------------------------------------------------
 
 SORTS = [
@@ -348,19 +293,6 @@ def test_of_all_lists_of_items_those_in_order_win(items, order, by, key) -> None
         reply = " ".join(map(str, echo))
         share = score(Sorting(partial=True), reply, reference)
         assert share == float([key(v) for v in echo] == sorted(map(key, items)))
-
-
-def test_a_share_is_paid_for_pairs_put_right() -> None:
-    reference = {"items": [5, 2, 4, 1, 3], "order": "ascending"}  # 7 wrong pairs; reversed 3
-    wanted = {
-        "1 2 3 4 5": 1,
-        "2 1 3 4 5": 2 / 3,
-        "2 3 1 4 5": 1 / 3,
-        "3 2 1 4 5": 0,
-        "5 4 3 2 1": 0,
-    }
-    for reply, share in wanted.items():
-        assert score(Sorting(partial=True), reply, reference) == pytest.approx(share), reply
 
 
 def test_pairs_the_wrong_way_round_are_counted_as_by_hand() -> None:

@@ -84,14 +84,10 @@ def test_every_assignment_is_judged_by_the_clues(spelling: str) -> None:
 
 
 POSITIONS = {
-    "at": lambda a, b: a == 2,
-    "not_at": lambda a, b: a != 2,
-    "same": lambda a, b: a == b,
-    "different": lambda a, b: a != b,
-    "left": lambda a, b: b - a == 1,
-    "before": lambda a, b: b - a > 0,
-    "next": lambda a, b: b - a in (1, -1),
-}
+    "at": lambda a, b: a == 2, "not_at": lambda a, b: a != 2, "same": lambda a, b: a == b,
+    "different": lambda a, b: a != b, "left": lambda a, b: b - a == 1,
+    "before": lambda a, b: b - a > 0, "next": lambda a, b: b - a in (1, -1),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", POSITIONS)
@@ -102,23 +98,6 @@ def test_each_kind_of_clue_means_what_it_says(kind: str) -> None:
         a, b = (next(i for i, h in enumerate(houses, 1) if v in h) for v in ("Ann", "dog"))
         verdict = Zebra().verify(HOUSES["lines"](houses), puzzle)
         assert verdict.score == POSITIONS[kind](a, b)
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [("cat", "dog"), ("cat", "cat or dog"), ("cat", "cat, dog"), ("cat", "a cat, not a dog"),
-     ("cat", ""), ("House 2", "House 1"), ("House 2", "House 4"), ("House 2", "House"),
-     ("apple juice", "juice"), ("apple juice", "pineapple juice"), ("House 1: ", ""),
-     ("House 1", "I think that house 1"), ("House 3", "House 4"), ("House 2", "House 02")],
-)  # fmt: skip
-def test_assignments_that_are_not_whole_lose(old: str, new: str) -> None:
-    puzzle = {"houses": 3, "categories": CATEGORIES, "clues": CLUES}
-    houses = next(filter(satisfies, assignments()))
-    right = HOUSES["lines"](houses)
-    assert Zebra().verify(right, puzzle).score == 1.0
-    assert old in right
-    verdict = Zebra().verify(right.replace(old, new, 1), puzzle)
-    assert (verdict.score, verdict.status) == (0.0, Status.UNPARSEABLE), verdict
 
 
 # -- knights and knaves ------------------------------------------------------------------------

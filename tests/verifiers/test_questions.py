@@ -9,43 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.envs import make
-from assay.verifiers import Integral, MultipleChoice, ShortAnswer
+from assay.verifiers import Integral, ShortAnswer
 
 pytestmark = pytest.mark.slow
-
-CAPITALS = {"answer": "B", "options": ["Rome", "Paris", "Bern", "Oslo"]}
-
-
-@pytest.mark.parametrize("letter", "ABCD")
-@pytest.mark.parametrize(
-    "form",
-    ["{0}", "({0})", "{0}.", "[{0}]", "**{0}**", r"\boxed{{{0}}}", r"\boxed{{\text{{({0})}}}}",
-     "<answer>{0}) {1}</answer>", "The answer is {0}.", "Answer: {0}", "I reason.\n\nOption {0}",
-     "The correct answer is ({0}) {1}.", "{0}: {1}", "{0} - {1}", "{0}, {1}", "({0}), {1}",
-     "{1}", "**{0}. {1}**",
-     "The best choice is {0}", "<think>A or D?</think>{0}", "$\\boxed{{{0}}}$"],
-)  # fmt: skip
-def test_one_option_in_every_spelling(letter: str, form: str) -> None:
-    reply = form.format(letter, CAPITALS["options"]["ABCD".index(letter)])
-    assert MultipleChoice().verify(reply, CAPITALS).score == float(letter == "B"), reply
-
-
-@pytest.mark.parametrize(
-    "reply",
-    ["A, B", "B and C", "B or not", "AB", "B) Rome", "B) Paris or Bern", "B?", "not B", "E",
-     "(A) (B)", "A cat", "Paris, Rome", "A: B", "B B", "B is wrong", "all of the above", "A B C D",
-     "B) Paris C) Bern", "B, Rome", "B, C", "The answer is A or B", "Parisian"],
-)  # fmt: skip
-def test_anything_but_one_option_loses(reply: str) -> None:
-    assert MultipleChoice().verify(reply, CAPITALS).score == 0.0
-
-
-def test_options_that_are_letters_or_numbers() -> None:
-    swapped = {"answer": "A", "options": ["B", "A"]}
-    assert MultipleChoice().verify("A", swapped).score == 1.0  # the label, not the text
-    assert MultipleChoice().verify("B", swapped).score == 0.0
-    numbers = {"answer": "C", "options": ["1", "2", "0.5"]}
-    assert [MultipleChoice().verify(r, numbers).score for r in ("0.5", "C) 0.5", "5")] == [1, 1, 0]
 
 
 def squad_em(given: str, gold: str) -> bool:
@@ -86,30 +52,6 @@ def test_f1_is_the_harmonic_mean_of_precision_and_recall(given_, gold) -> None:
         assert verdict.score == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
-    ("reply", "gold", "wins"),
-    [
-        ("The The", "The The", True), ("the", "The The", False), ("a", "A", True),
-        ("state-of-the-art", "state of the art", True), ("1,000", "1000", True),
-        ("3.5", "35", False), ("-5", "5", False), ("--5", "-5", False),
-        ("1990–1995", "1990-1995", True),
-        ("café", "cafe\u0301", True), ("cafe", "café", False), ("$5", "5", True), ("", "x", False),
-        ("...", "x", False), ("not Paris", "Paris", False), ("Paris? No", "Paris", False),
-        ("Paris " * 50, "Paris", False),
-    ],
-)  # fmt: skip
-def test_where_short_answers_differ_from_squads(reply: str, gold: str, wins: bool) -> None:
-    assert ShortAnswer().verify(f"<answer>{reply}</answer>", gold).score == float(wins)
-
-
-def test_f1_pays_nothing_for_dumps_and_for_answers_left_open() -> None:
-    f1 = ShortAnswer(score="f1")
-    assert f1.verify("Paris or Rome", "Paris").score == 0.0
-    assert f1.verify("not Paris", "Paris").score == 0.0
-    assert f1.verify(" ".join(["Paris", *"abcdefgh"]), "Paris").score == 0.0
-    assert f1.verify("Paris France", "Paris").score == pytest.approx(2 / 3)
-
-
 FORMS = {
     r"x\cos x": ["x sin x + cos x", "x*sin(x)+cos(x)+C", r"\cos x + x\sin x - 12"],
     r"\frac{1}{x}": [r"\ln|x|", "log(5x)", "ln(-x) + c", r"\frac{1}{2}\ln x^2"],
@@ -139,23 +81,6 @@ def test_every_form_of_an_antiderivative_wins_and_no_other_does() -> None:
         for wrong in (integrand, *spoilt, f"{right} or x", "C", "0", r"\int f(x)\,dx"):
             verdict = Integral().verify(f"<answer>{wrong}</answer>", problem)
             assert verdict.score == 0.0, (integrand, wrong, verdict)
-
-
-def test_a_tiny_integrand_does_not_make_constants_right() -> None:
-    problem = {"integrand": r"\frac{x}{10^{45}}", "variable": "x"}
-    assert Integral().check_reference(problem) is None
-    assert Integral().verify("5", problem).score == 0.0
-    assert Integral().verify(r"\boxed{\frac{x^2}{2 \cdot 10^{45}}}", problem).score == 1.0
-
-
-@pytest.mark.parametrize(
-    "tiny", ["10^{-75}x", "10^{-900}x^2", "e^{-700}x", r"\frac{\sin x}{40!}", r"2^{-10^{6}}x"]
-)
-def test_a_tiny_term_beside_an_antiderivative_is_seen(tiny: str) -> None:
-    problem = {"integrand": "xe^x", "variable": "x"}
-    for constant in ("0", "10^{-75}", "10^{50}"):
-        assert Integral().verify(rf"\boxed{{xe^x-e^x+{constant}}}", problem).score == 1.0
-    assert Integral().verify(rf"\boxed{{xe^x-e^x+{tiny}}}", problem).score == 0.0
 
 
 @pytest.mark.parametrize("level", range(1, 6))

@@ -206,14 +206,8 @@ def test_batches_of_equal_length_give_the_same_scores_to_the_last_bits(bert, cou
 def test_what_says_nothing_or_too_much_is_not_shown(counting) -> None:
     judge = RewardModel(str(counting), longest=12)
     for reply in (
-        "",
-        " ",
-        "...",
-        "<think>paris</think>",
-        "<think>paris",
-        "paris " * 9,
-        "x" * 10**6,
-    ):
+        "", " ", "...", "<think>paris</think>", "<think>paris", "paris " * 9, "x" * 10**6,
+    ):  # fmt: skip
         verdict = judge.verify(reply, QUESTION)
         assert (verdict.status, verdict.score) == (Status.UNPARSEABLE, 0.0), reply
     assert judge.verify("paris " * 9, QUESTION).reason.endswith("15 tokens; 12 are read")
@@ -297,23 +291,6 @@ def test_references_hold_the_question(counting) -> None:
         assert judge.check_reference(bad)
         assert judge.verify("paris", bad).status is Status.BAD_GOLD
     assert judge.check_reference({"messages": [{"role": "user", "content": "?"}]}) is None
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"threshold": 0.0}, r"threshold must be a score in \(0, 1\], got 0.0"),
-        ({"batch": 0}, "batch must be a whole number from 1"),
-        ({"longest": 0}, "longest must be"),
-        ({"between": 3}, "between must be two logits"),
-        ({"between": (1.0, 1.0)}, "between must be two logits"),
-        ({"between": (0.0, float("inf"))}, "between must be two logits"),
-        ({"between": (0.0, 1.0), "label": "good"}, "between is for a model of one output"),
-    ],
-)
-def test_options_out_of_range_are_refused(options, message) -> None:
-    with pytest.raises(ValueError, match=message):
-        RewardModel("m", **options)
 
 
 def test_copies_load_the_model_by_its_name(counting) -> None:

@@ -47,17 +47,13 @@ def judged(value: Any, **options: Any) -> Verdict:
 @pytest.mark.parametrize(
     ("bounds", "value", "status", "score"),
     [
-        ((-1, 1), -1, Status.INCORRECT, -1.0),
-        ((-1, 1), 0, Status.INCORRECT, 0.0),
-        ((-1, 1), 1, Status.CORRECT, 1.0),
-        ((0, 10), 7.5, Status.INCORRECT, 7.5),
-        ((0, 10), 10, Status.CORRECT, 10.0),
-        ((-50, 0), -3, Status.INCORRECT, -3.0),
-        ((-50, 0), 0, Status.CORRECT, 0.0),
-        ((2, 5), 2, Status.INCORRECT, 2.0),
+        ((-1, 1), -1, Status.INCORRECT, -1.0), ((-1, 1), 0, Status.INCORRECT, 0.0),
+        ((-1, 1), 1, Status.CORRECT, 1.0), ((0, 10), 7.5, Status.INCORRECT, 7.5),
+        ((0, 10), 10, Status.CORRECT, 10.0), ((-50, 0), -3, Status.INCORRECT, -3.0),
+        ((-50, 0), 0, Status.CORRECT, 0.0), ((2, 5), 2, Status.INCORRECT, 2.0),
         ([-0.5, 0.5], 0.5, Status.CORRECT, 0.5),
     ],
-)
+)  # fmt: skip
 def test_a_score_in_the_declared_range_is_the_total(bounds, value, status, score) -> None:
     verdict = judged(value, ranges={"r": bounds})
     assert (verdict.status, verdict.score, verdict.parts) == (status, score, {"r": score})

@@ -1,11 +1,23 @@
 """Labels, references that UTF-8 cannot hold, and searches against every answer there is."""
 
+import itertools
+from fractions import Fraction
 from itertools import product
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from assay.envs import make
-from assay.verifiers import Colouring, RegexSynthesis, ShortAnswer
+from assay.verifiers import (
+    Colouring,
+    Countdown,
+    RegexSynthesis,
+    Satisfiability,
+    ShortAnswer,
+    Status,
+)
 from assay.verifiers.puzzles.colouring import coloured
 from assay.verifiers.puzzles.hanoi import fewest_moves
 from assay.verifiers.puzzles.water_jugs import fewest_steps
@@ -115,3 +127,96 @@ class TestColouring:
         assert coloured(near, 3) == ()  # an odd cycle and a hub need four
         found = coloured(near, 4)
         assert all(found[a] != found[b] for a in range(6) for b in near[a])
+
+
+def test_clauses_without_a_solution_are_refused() -> None:
+    draw = np.random.default_rng(0)
+    refused = 0
+    for _ in range(300):
+        size = int(draw.integers(1, 6))
+        clauses = [
+            (draw.choice((1, -1), n) * draw.integers(1, size + 1, n)).tolist()
+            for n in draw.integers(1, 4, draw.integers(1, 21))
+        ]
+        possible = any(
+            all(any(values[abs(m) - 1] == (m > 0) for m in clause) for clause in clauses)
+            for values in itertools.product((False, True), repeat=size)
+        )
+        fault = Satisfiability().check_reference({"clauses": clauses})
+        tautology = all(any(-m in clause for m in clause) for clause in clauses)
+        assert (fault is None) == (possible and not tautology), clauses
+        refused += not possible
+    assert 50 < refused < 250
+
+
+def test_a_search_that_would_be_long_gives_up() -> None:
+    draw = np.random.default_rng(0)
+    clauses = [
+        (draw.choice((1, -1), 3) * (draw.permutation(200)[:3] + 1)).tolist() for _ in range(2000)
+    ]
+    assert Satisfiability().check_reference({"clauses": clauses}) is None
+
+
+def test_variables_may_be_capital() -> None:
+    assert Satisfiability().verify("X1 = True, X_2 IS F", {"clauses": [[1], [-2]]}).score == 1.0
+
+
+PROBLEM = {"numbers": [3, 7, 25], "target": 46}
+
+
+@pytest.mark.parametrize(
+    ("reply", "status"), [("(" * 4000, Status.UNPARSEABLE), ("9" * 4000, Status.UNPARSEABLE)]
+)
+def test_nothing_else_does(reply, status) -> None:
+    verdict = Countdown().verify(reply, PROBLEM)
+    assert (verdict.score, verdict.status) == (0.0, status), verdict
+
+
+def test_some_numbers_may_be_left_over_only_where_that_is_asked_for() -> None:
+    problem = {"numbers": [3, 7, 25], "target": 28}
+    assert Countdown().verify("25+3", problem).reason == "leaves 7 unused"
+    assert Countdown(use_all=False).verify("25+3", problem).score == 1.0
+    assert Countdown(use_all=False).verify("25+3+3-3", problem).score == 0.0
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [None, {}, {"numbers": [], "target": 1}, {"numbers": [1.5], "target": 1},
+     {"numbers": [-1], "target": -1}, {"numbers": [10**9], "target": 10**9},
+     {"numbers": [1], "target": "1"}, {"numbers": [True], "target": 1}],
+)  # fmt: skip
+def test_references_that_cannot_be_used_are_bad_golds(reference) -> None:
+    verdict = Countdown().verify("1", reference)
+    assert (verdict.score, verdict.status) == (None, Status.BAD_GOLD)
+
+
+expressions = st.recursive(
+    st.integers(0, 99).map(lambda n: (str(n), Fraction(n), [n])),
+    lambda inner: st.tuples(inner, st.sampled_from("+-*/"), inner)
+    .filter(lambda t: t[1] != "/" or t[2][1] != 0)
+    .map(
+        lambda t: (
+            f"({t[0][0]}{t[1]}{t[2][0]})",
+            {"+": Fraction.__add__, "-": Fraction.__sub__, "*": Fraction.__mul__,
+             "/": Fraction.__truediv__}[t[1]](t[0][1], t[2][1]),
+            t[0][2] + t[2][2],
+        )
+    ),
+    max_leaves=8,
+)  # fmt: skip
+
+
+@settings(deadline=None, derandomize=True)
+@given(expressions)
+def test_values_are_exact(expression) -> None:
+    text, value, numbers = expression
+    if value.denominator == 1:
+        reference = {"numbers": numbers, "target": int(value)}
+        assert Countdown().verify(text, reference).score == 1.0
+        assert Countdown().verify(text, {**reference, "target": int(value) + 1}).score == 0.0
+
+
+@settings(deadline=None, derandomize=True)
+@given(st.text() | st.text("0123456789+-*/() =<answer>\\boxed{}"))
+def test_no_reply_raises_or_wins_by_accident(reply) -> None:
+    assert Countdown().verify(reply, {"numbers": [97, 98], "target": 95061}).score == 0.0

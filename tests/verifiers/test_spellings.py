@@ -44,15 +44,11 @@ ASKED: list[tuple[Verifier, Any, str, str]] = [
     ),
 ]
 FRAMES = [
-    "Answer: {}",
-    "I work it out.\n\n**Final answer:** {}",
-    "I work it out.\n\n**Final answer**: {}",
-    "I work it out.\n\n**Answer: {}**",
-    "I work it out.\n\nSo the answer is **{}**",
-    "I work it out.\n\n### Final Answer\n{}",
-    "I work it out.\n\n```\n{}\n```",
-    "<answer>**{}**</answer>",
-]
+    "Answer: {}", "I work it out.\n\n**Final answer:** {}",
+    "I work it out.\n\n**Final answer**: {}", "I work it out.\n\n**Answer: {}**",
+    "I work it out.\n\nSo the answer is **{}**", "I work it out.\n\n### Final Answer\n{}",
+    "I work it out.\n\n```\n{}\n```", "<answer>**{}**</answer>",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("frame", FRAMES)
@@ -67,55 +63,11 @@ def test_words_before_an_answer_do_not_count(
     assert verifier.verify(frame.format(f"{right} or {wrong}"), reference).score == 0.0
 
 
-def test_an_option_with_the_letter_of_another_loses() -> None:
-    reference = {"answer": "B", "options": ["Rome", "Paris"]}
-    for reply in ("Rome (B)", "Paris (A)", "Paris or Rome (B)"):
-        assert MultipleChoice().verify(reply, reference).score == 0.0
-
-
-@pytest.mark.parametrize(
-    ("integrand", "answers"),
-    [
-        (r"\frac{1}{\sqrt{x^2+1}}", (r"\sinh^{-1}(x)", r"\operatorname{arsinh} x", "asinh(x) + C")),
-        (r"\frac{1}{\sqrt{x^2-1}}", (r"\cosh^{-1} x", r"\text{arccosh}(x) + C")),
-        (r"\frac{1}{1-x^2}", (r"\tanh^{-1}(x)", r"\mathrm{artanh}(x)", "atanh(x)")),
-        (r"\sqrt{x}", ("2/3*x^1.5", r"\frac23 x^{1.5} + C_1")),
-        (
-            "2x",
-            (
-                r"x^2 + C, \text{ where } C \text{ is a constant}",
-                "x^2 + C, where C is an arbitrary constant.",
-                r"x^2 + C, C \in \mathbb{R}",
-                r"x^2 + \text{constant}",
-            ),
-        ),
-    ],
-)
-def test_antiderivatives_as_they_are_written(integrand: str, answers: tuple[str, ...]) -> None:
-    reference = {"integrand": integrand, "variable": "x"}
-    for answer in answers:
-        verdict = Integral(constant=" C" in answer or "const" in answer).verify(answer, reference)
-        assert verdict.score == 1.0, (answer, verdict)
-        assert Integral().verify(f"2 * ({answer[:-1]})", reference).score == 0.0
-
-
 DATA = {
     "schema": "CREATE TABLE T (a, b)",
     "databases": [{"T": [[1, 2], [3, 4]]}, {"T": [[1, 2]]}],
     "query": "SELECT count(*) FROM T",
 }
-
-
-def test_words_before_a_query_do_not_count() -> None:
-    for frame in ("Answer: {}", "SQL: {}", "**Query:** {}", "`{}`", "<answer>SQL: {}</answer>"):
-        assert SQL().verify(frame.format("SELECT sum(1) FROM t"), DATA).score == 1.0, frame
-        assert SQL().verify(frame.format("SELECT 2"), DATA).score == 0.0, frame
-
-
-def test_no_spelling_of_a_schema_table_is_read() -> None:
-    for table in ("SQLITE_MASTER", "Sqlite_Schema", "SQLITE_TEMP_MASTER"):
-        verdict = SQL().verify(f"SELECT count(*) FROM {table}", DATA)  # noqa: S608  # names of ours
-        assert (verdict.status, verdict.reason) == (Status.COMPILE_ERROR, "not authorized")
 
 
 def test_wide_fields_are_not_printed() -> None:

@@ -50,41 +50,6 @@ def fenced(query: str) -> str:
     return f"```sql\n{query}\n```"
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        DEAR["query"],
-        "select NAME from AUTHOR where ID in (select AUTHOR_ID from BOOK where PRICE > 10.0);",
-        "SELECT a.name FROM author a WHERE EXISTS (SELECT * FROM book b "
-        "WHERE b.author_id = a.id AND b.price > 10)",
-        "WITH dear AS (SELECT DISTINCT author_id FROM book WHERE price > 10)\n"
-        "SELECT name FROM author JOIN dear ON author_id = id",
-        "SELECT name FROM (SELECT a.id, a.name FROM author a JOIN book b ON b.author_id = a.id "
-        "AND 10 < b.price GROUP BY a.id, a.name)",
-        "SELECT name FROM author a WHERE (SELECT max(price) FROM book WHERE author_id = a.id) > 10 "
-        "ORDER BY name DESC",
-        "SELECT name FROM author a WHERE (SELECT count(*) FROM book b WHERE b.author_id = a.id "
-        "AND NOT b.price <= 10) >= 1 -- done",
-        "/* one; two */ -- three\nSELECT name FROM author WHERE id IN (SELECT author_id FROM book "
-        "WHERE price > 10 /* still */) ; -- four; five",
-        'SELECT "name" AS "the; name" FROM [author] WHERE `id` IN (SELECT author_id FROM '
-        "main.book WHERE price > 10)",
-        "WITH RECURSIVE n(i) AS (SELECT 11 UNION ALL SELECT i + 1 FROM n WHERE i < 40) "
-        "SELECT name FROM author WHERE id IN (SELECT author_id FROM book, n WHERE "
-        "CAST(price + 0.9 AS INTEGER) = i)",
-    ],
-)
-def test_equivalent_queries_win(query: str) -> None:
-    for reply in (
-        fenced(query),
-        query,
-        f"<answer>{query}</answer>",
-        f"<answer>{fenced(query)}</answer>",
-    ):
-        verdict = SQL().verify(reply, DEAR)
-        assert (verdict.status, verdict.score) == (Status.CORRECT, 1.0), (reply, verdict)
-
-
 HOSTILE = {
     "constant": "SELECT 'Ada' UNION ALL SELECT 'Ada'",
     "values": "VALUES ('Ada'), ('Ada')",
@@ -219,61 +184,19 @@ def test_hostile_queries_leave_every_database_as_it_was() -> None:
     assert not Path("/tmp/assay-owned.db").exists()
 
 
-def status(reply: str, **reference) -> Status:
-    return SQL().verify(fenced(reply), {**BASE, **reference}).status
-
-
-def test_order_counts_where_the_reference_says_so() -> None:
-    query = "SELECT id, price FROM book ORDER BY price"
-    backward = "SELECT id, price FROM book ORDER BY price DESC"
-    assert status(query, query=query) is Status.CORRECT
-    assert status(backward, query=query) is Status.INCORRECT
-    assert status(backward, query=query, ordered=False) is Status.CORRECT
-    assert status("SELECT id, price FROM book", query=query) is Status.INCORRECT
-    in_brackets = "SELECT id FROM (SELECT id FROM book ORDER BY price)"
-    assert status("SELECT id FROM book ORDER BY id DESC", query=in_brackets) is Status.CORRECT
-
-
-def test_ties_are_free_where_columns_are_in_order() -> None:
-    query = "SELECT name, count(*) FROM author GROUP BY name ORDER BY count(*) DESC"
-    reference = {**BASE, "query": query, "ordered": [1]}
-    for tie in ("name", "name DESC"):
-        verdict = SQL().verify(f"{query}, {tie}", reference)
-        assert verdict.score == 1.0, verdict
-    assert SQL().verify(query.replace(" DESC", ""), reference).score == 0.0
-
-
-def test_a_result_that_rests_on_chance_does_not_win() -> None:
-    query = "SELECT id, price FROM book ORDER BY id"
-    lucky = SQL().verify("SELECT id, price FROM book", {**BASE, "query": query})
-    assert (lucky.score, lucky.reason) == (
-        0.0, "the result depends on the order in which tables are read",
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("left", "right", "same"),
     [
-        ([(1,)], [(1.0,)], True),
-        ([(1,)], [("1",)], False),
-        ([("1",)], [(b"1",)], False),
-        ([(None,)], [(None,)], True),
-        ([(None,)], [(0,)], False),
-        ([(None,)], [("",)], False),
-        ([(0.1 + 0.2,)], [(0.3,)], True),
-        ([(0.3001,)], [(0.3,)], False),
-        ([(10**15,)], [(10**15 + 1,)], False),
-        ([(2**63 - 1,)], [(2.0**63,)], True),
-        ([(1,), (1,), (2,)], [(1,), (2,), (2,)], False),
-        ([(1, 2)], [(2, 1)], False),
-        ([(1,), (2,)], [(2,), (1,)], True),
-        ([], [], True),
-        ([], [(None,)], False),
-        ([(float("inf"),)], [(float("inf"),)], True),
-        ([(float("inf"),)], [(1e308,)], False),
+        ([(1,)], [(1.0,)], True), ([(1,)], [("1",)], False), ([("1",)], [(b"1",)], False),
+        ([(None,)], [(None,)], True), ([(None,)], [(0,)], False), ([(None,)], [("",)], False),
+        ([(0.1 + 0.2,)], [(0.3,)], True), ([(0.3001,)], [(0.3,)], False),
+        ([(10**15,)], [(10**15 + 1,)], False), ([(2**63 - 1,)], [(2.0**63,)], True),
+        ([(1,), (1,), (2,)], [(1,), (2,), (2,)], False), ([(1, 2)], [(2, 1)], False),
+        ([(1,), (2,)], [(2,), (1,)], True), ([], [], True), ([], [(None,)], False),
+        ([(float("inf"),)], [(float("inf"),)], True), ([(float("inf"),)], [(1e308,)], False),
         ([(0.1 + 0.2, "b"), (0.3, "a")], [(0.1 + 0.2, "a"), (0.3, "b")], True),
     ],
-)
+)  # fmt: skip
 def test_rows_are_compared_by_value_and_kind(left, right, same: bool) -> None:
     assert same_rows(left, right, False, 1e-9) is same
     assert same_rows(right, left, False, 1e-9) is same
@@ -317,74 +240,6 @@ def test_the_query_of_a_reply_is_found(reply: str, query: str | None) -> None:
     found, reason = find_query(reply)
     assert found == query
     assert (found is None) == bool(reason)
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"query": "SELECT reward FROM author"}, "known query cannot be run: no such column"),
-        ({"query": "SELECT 1"}, "a constant would win"),
-        ({"query": "SELECT count(*) FROM author WHERE 0"}, "a constant would win"),
-        ({"query": "SELECT id FROM author LIMIT 1 OFFSET 1"}, "depends on the order"),
-        ({"query": "SELECT name, random() FROM author"}, "not authorized"),
-        ({"query": "DELETE FROM author"}, "it is no query"),
-        ({"query": " "}, "query must be SQL"),
-        ({"schema": "CREATE TABLE author ("}, "a database cannot be made"),
-        ({"schema": "ATTACH '/tmp/assay-owned.db' AS x"}, "a database cannot be made"),
-        ({"schema": "CREATE VIRTUAL TABLE author USING fts5(name)"}, "cannot be made"),
-        ({"databases": DATABASES[:1]}, "two or more"),
-        ({"databases": [1, 2]}, "must be SQL or rows by table"),
-        ({"databases": [{"author": [[1]]}, {}]}, "cannot be made"),
-        ({"databases": [{"author": [[1, 2**70]]}, {}]}, "must be SQL or rows"),
-        ({"databases": [{"nobody": [[1]]}, {}]}, "cannot be made"),
-        ({"ordered": [3]}, "a column beyond"),
-        ({"ordered": "yes"}, "ordered must be"),
-        ({"ordered": [True]}, "ordered must be"),
-    ],
-)
-def test_references_that_cannot_be_used_are_bad_golds(change, words: str) -> None:
-    reference = {**DEAR, **change}
-    assert words in (SQL().check_reference(reference) or "")
-    verdict = SQL().verify(fenced("SELECT 1"), reference)
-    assert (verdict.status, verdict.score) == (Status.BAD_GOLD, None)
-
-
-def test_a_dump_can_be_a_database() -> None:
-    dump = (
-        "PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\nDROP TABLE IF EXISTS author;\n"
-        "CREATE TABLE author (id, name);\nINSERT INTO author VALUES(1,'x');\nCOMMIT;"
-    )
-    reference = {"schema": "SELECT 1", "query": "SELECT name FROM author",
-                 "databases": [dump, dump.replace("'x'", "'y'")]}  # fmt: skip
-    assert SQL().check_reference(reference) is None
-
-
-def test_dates_are_worked_out_without_the_clock() -> None:
-    query = "SELECT strftime('%Y', day), count(*) FROM book GROUP BY 1"
-    assert status("SELECT substr(day, 1, 4), count(*) FROM book GROUP BY 1", query=query) is (
-        Status.CORRECT
-    )
-    assert status("SELECT date(day, '+1 month') FROM book", query="SELECT date(day) FROM book") is (
-        Status.INCORRECT
-    )
-
-
-def test_names_and_tolerance_are_options() -> None:
-    reference = {**BASE, "query": "SELECT avg(price) AS mean FROM book"}
-    near = "SELECT round(avg(price), 3) AS Mean FROM book"
-    assert SQL().verify(near, reference).score == 1.0
-    third = {**BASE, "query": "SELECT avg(price) / 7 AS mean FROM book"}
-    near = "SELECT round(avg(price) / 7, 3) AS Mean FROM book"
-    assert SQL().verify(near, third).score == 0.0
-    assert SQL(tolerance=0.001).verify(near, third).score == 1.0
-    assert SQL(tolerance=0.001, names=True).verify(near, third).score == 1.0
-    assert SQL(names=True).verify("SELECT avg(price) FROM book", reference).score == 0.0
-
-
-@pytest.mark.parametrize("option", [{"tolerance": -1}, {"tolerance": 1}, {"steps": 10}])
-def test_options_out_of_range_are_named(option) -> None:
-    with pytest.raises(ValueError, match=f"{next(iter(option))} must be from"):
-        SQL(**option)
 
 
 def test_threads_and_copies_get_the_same_verdicts() -> None:

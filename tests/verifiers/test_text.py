@@ -1,7 +1,9 @@
 """The package through which verifiers read: numbers, boxes, labels, fences and markup."""
 
+import time
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.verifiers import Json, Math, MultipleChoice, ShortAnswer, XmlStructure
@@ -9,8 +11,20 @@ from assay.verifiers.text.beside import beside
 from assay.verifiers.text.extract import final_answer
 from assay.verifiers.text.fences import fenced_blocks, unfenced
 from assay.verifiers.text.labels import unlabelled
+from assay.verifiers.text.language import language_of, own_share
 from assay.verifiers.text.markup import TEXT_COMMANDS, strip_markup, unwrap_text
+from assay.verifiers.text.sentences import sentences
 from assay.verifiers.text.thought import after_thinking
+from assay.verifiers.text.words import (
+    canonical,
+    distinct,
+    distinct_words,
+    folded,
+    has_content,
+    occurrences,
+    visible,
+    words,
+)
 
 NUMBER = ("last_number",)
 
@@ -76,3 +90,119 @@ def test_a_fence_around_a_text_comes_off(mark: str, text: str) -> None:
 
 def test_end_tokens_are_no_part_of_what_follows_a_thought() -> None:
     assert after_thinking("<think>8</think>9<|im_end|>\n<|endoftext|>") == "9"
+
+
+HIDDEN = "\u00ad\u200b\u200c\u200d\u2060\ufeff\u034f\u180e\u3164\ufe0f\x00"
+MIXED = st.text(max_size=200) | st.text(
+    "ab A-’'.,!?…。। \n\t#*>_1\u0301\u200bаеéß漢かกี한\ud800", max_size=200
+)
+TOLD = settings(deadline=None, derandomize=True, max_examples=200)
+
+
+@TOLD
+@given(MIXED)
+def test_no_text_raises(text: str) -> None:
+    assert distinct(text) <= len(folded(text))
+    assert distinct_words(text, enough=2) >= min(2, distinct_words(text))
+    assert has_content(text) or not words(text) or "\ud800" in text
+    for found in (sentences(text), sentences(text, headings=True)):
+        assert all(piece == piece.strip() and words(piece.replace("_", "")) for piece in found)
+    assert occurrences(text, "ab") <= canonical(text).count("ab")
+
+
+@TOLD
+@given(MIXED, st.lists(st.tuples(st.integers(0, 200), st.sampled_from(HIDDEN)), max_size=20))
+def test_invisible_characters_change_no_word_and_no_sentence(text, inserts) -> None:
+    padded = text
+    for at, hidden in inserts:
+        padded = padded[:at] + hidden + padded[at:]
+    assert words(padded) == words(text)
+    assert distinct(padded) == distinct(text)
+    assert distinct_words(padded) == distinct_words(text)
+    assert len(sentences(padded)) == len(sentences(text))
+    assert occurrences(padded, "ab") == occurrences(text, "ab")
+
+
+@TOLD
+@given(st.lists(st.sampled_from(["It rained.", "Did it?", "So!", "We left… at 3.15 p.m. today."])))
+def test_joined_sentences_are_split_where_they_were_joined(pieces: list[str]) -> None:
+    assert sentences(" ".join(pieces)) == pieces
+    assert sentences("\n\n".join(pieces)) == pieces
+    assert sentences("\n".join(f"- {piece}" for piece in pieces)) == [f"- {p}" for p in pieces]
+
+
+@TOLD
+@given(
+    st.lists(st.text("abcxyz", min_size=1, max_size=5)), st.sampled_from([" ", "\n", ", ", " — "])
+)
+def test_words_are_those_that_were_joined(pieces: list[str], space: str) -> None:
+    assert words(space.join(pieces)) == pieces
+    assert distinct(space.join(pieces)) == len(set(pieces))
+
+
+@TOLD
+@given(st.text("abcdeo", min_size=1, max_size=8), st.text("\u0300\u0301\u0302\u0308\u0338\u20dd"))
+def test_accents_and_stacked_marks_make_no_word_a_different_one(word: str, marks: str) -> None:
+    assert distinct(f"{word} {word}{marks}") == 1
+
+
+@pytest.mark.parametrize(
+    ("disguised", "plain"),
+    [
+        ("w\u0456nd", "wind"),  # a Cyrillic letter
+        ("\u039fcean", "ocean"),  # a Greek capital
+        ("ｗｉｎｄ", "wind"),
+        ("𝐰𝐢𝐧𝐝", "wind"),
+        ("ⓦⓘⓝⓓ", "wind"),
+        ("w\u0338ind", "wind"),
+        ("w\u00adi\u200bnd", "wind"),
+        ("Don’t", "don't"),
+        ("море", "море"),
+        ("résumé", "résumé"),
+    ],
+)
+def test_disguised_letters_are_read_as_what_they_look_like(disguised: str, plain: str) -> None:
+    assert folded(disguised) == [plain]
+    assert occurrences(f"A {disguised}, so.", plain) == 1
+
+
+def test_hyphens_join_a_few_parts_and_no_more() -> None:
+    assert words("a state-of-the-art well-known one") == [
+        "a", "state-of-the-art", "well-known", "one",
+    ]  # fmt: skip
+    assert len(words("-".join("abcdefgh"))) == 2
+    assert distinct("sea-sky sky-sea sea-sea sky-sky sea sky") == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Docker 让开发者可以在任何机器上运行同样的程序。", "zh"),
+        ("昨日は Tokyo Dome で Taylor Swift を見ました。", "ja"),
+        ("API는 두 프로그램(Application Program)이 서로 말하는 방법입니다.", "ko"),
+        ("Το GitHub είναι μια πλατφόρμα για κώδικα.", "el"),
+        ("ฉันใช้ Python ทุกวันเพื่อทำงานของฉัน", "th"),
+        ("We went home early today. 我们回家了。 It rained all day long there.", None),
+        ("Мы читали книгу Linear Algebra вечером.", "ru"),
+    ],
+)
+def test_a_script_of_its_own_borrows_latin_words(text: str, language: str | None) -> None:
+    assert language_of(text) == language
+
+
+def test_a_sentence_all_in_latin_is_foreign_to_another_script() -> None:
+    assert own_share("今天很好。This is all in English now.", "zh") < 0.5
+    assert own_share("今天 OK 很好。", "zh") == 1.0
+    assert own_share("Мы читаем слова. This is all in English now.", "ru") < 0.5
+
+
+def test_long_texts_of_any_shape_are_read_in_a_moment() -> None:
+    started = time.process_time()
+    for piece in (
+        "a", "a-", "a'", "1,", "a.", "? ", ". ", "…", "ก", "漢", "\u0301", "е", "aе", "#\n",
+    ):  # fmt: skip
+        text = piece * (200_000 // len(piece))
+        assert distinct_words(text) <= len(words(text))
+        assert len(sentences(text)) <= len(visible(text))
+        assert occurrences(text, "a b") == 0
+    assert time.process_time() - started < 40

@@ -26,108 +26,6 @@ TOOL = {
 }
 ONE = json.dumps(F)
 
-WINS = [
-    f"<tool_call>{ONE}</tool_call>",
-    f"<tool_call>\r\n{ONE}\r\n</tool_call>\r\n<|im_end|>",
-    f"<think>Hm, <tool_call>?</think>\n<tool_call>{ONE}</tool_call>",
-    '<|python_tag|>{"name": "f", "parameters": {"a": 1}}<|eom_id|>',
-    '<|python_tag|>{"type": "function", "name": "f", "parameters": {"a": 1}}<|eot_id|>',
-    ONE,
-    f"[{ONE}]",
-    f"```json\n{ONE}\n```",
-    '{"name": "f", "arguments": "{\\"a\\": 1}"}',
-    '[{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{\\"a\\": 1}"}}]',
-    '{"role": "assistant", "content": null, "tool_calls": [{"function": ' + ONE + "}]}",
-    f"[TOOL_CALLS] [{ONE}]</s>",
-    "<|python_start|>[f(a=1)]<|python_end|><|eot_id|>",
-    "[f(a=1)]",
-    "f(a=1)",
-    "```python\nf(\n    a=1,\n)\n```",
-    '{"name": "f", "arguments": {"a": 1.0}}',
-    '{"name": "f", "arguments": {"a": 1e0}}',
-]
-LOSES = [
-    "",
-    "f",
-    "f()",
-    "[]",
-    "{}",
-    "[[f(a=1)]]",
-    "f(1)",
-    "f(a=2)",
-    "f(a=True)",
-    "f(a='1')",
-    "f(a=1, a=1)",
-    "f(a=1, b=2)",
-    "f(a=1); f(a=1)",
-    "f(a=1) or f(a=2)",
-    "[f(a=1), f(a=1)]",
-    "f(a=0+1)",
-    "f(a=g(1))",
-    "f(**{'a': 1})",
-    "print(f(a=1))",
-    "x = f(a=1)",
-    "F(a=1)",
-    '{"name": "f", "arguments": {"a": true}}',
-    '{"name": "f", "arguments": {"a": "1"}}',
-    '{"name": "f", "arguments": {"a": 1}, "parameters": {"a": 1}}',
-    '{"name": "f", "arguments": [1]}',
-    '{"name": "f", "arguments": null}',
-    '{"name": "f", "arguments": "a=1"}',
-    '{"name": "f", "arguments": "\\"{}\\""}',
-    '{"name": "f", "args": {"a": 1}}',
-    '{"name": "f"}',
-    '{"arguments": {"a": 1}}',
-    '{"name": "f", "arguments": {"a": 2, "a": 1}}',
-    '[{"type": "retrieval", "function": ' + ONE + "}]",
-    '{"tool_calls": [' + ONE + '], "content": "Or not."}',
-    f"[{ONE}, {ONE}]",
-    f"{ONE}\n{ONE}",
-    f"{ONE};{ONE}",
-    f"I call {ONE}",
-    f"Here:\n{ONE}",
-    f"<tool_call>{ONE}{ONE}</tool_call>",
-    f"<tool_call>[{ONE}]</tool_call>",
-    f"<tool_call>{ONE}",
-    f"{ONE}</tool_call>",
-    f"<tool_call>{ONE}</tool_call></tool_call>",
-    f"<tool_call>{ONE}</tool_call> Done.",
-    f"<tool_call>{ONE}</tool_call><tool_call></tool_call>",
-    f"<tool_call>{ONE}</tool_call>" * 33,
-    f"```json\n{ONE}\n```\n```json\n{ONE}\n```",
-    f"Call <|python_tag|>{ONE}",
-    f"<think><tool_call>{ONE}</tool_call></think>",
-]
-
-
-WINS += [f"\ufeff<tool_call>{ONE}</tool_call>\r\n", f"{ONE}<|im_end|>" + "<|endoftext|>" * 99]
-
-
-@pytest.mark.parametrize("reply", WINS)
-def test_every_way_to_write_the_call_wins(reply: str) -> None:
-    verdict = ToolCall().verify(reply, GOLD)
-    assert (verdict.score, verdict.status) == (1.0, Status.CORRECT), verdict
-    assert ToolCall().verify(reply, {"tools": [TOOL]}).score == 1.0
-    assert ToolCall().verify(reply, {"calls": [{"name": "f", "arguments": {}}]}).score == 0.0
-
-
-@pytest.mark.parametrize("reply", LOSES, ids=lambda reply: reply[:40])
-def test_anything_else_loses(reply: str) -> None:
-    assert ToolCall().verify(reply, GOLD).score == 0.0
-
-
-def test_words_may_stand_around_where_they_are_allowed() -> None:
-    loose = ToolCall(text=True)
-    for reply in (
-        f"I call it.\n<tool_call>{ONE}</tool_call>\nDone.",
-        f"I call it:\n{ONE}",
-        f"So.\n```json\n{ONE}\n```",
-        f"I call <|python_tag|>{ONE}",
-    ):
-        assert ToolCall().verify(reply, GOLD).score == 0.0
-        assert loose.verify(reply, GOLD).score == 1.0
-    assert loose.verify(f"{ONE} or not", GOLD).score == 0.0
-
 
 def test_only_the_ways_that_are_asked_for_are_read() -> None:
     replies = {
@@ -142,71 +40,10 @@ def test_only_the_ways_that_are_asked_for_are_read() -> None:
         ToolCall(ways=["xml"])
 
 
-def test_a_tool_without_arguments() -> None:
-    gold = {"calls": [{"name": "now", "arguments": {}}]}
-    for reply in ('{"name": "now"}', '{"name": "now", "arguments": {}}', "now()",
-                  '[{"function": {"name": "now", "arguments": ""}}]'):  # fmt: skip
-        assert ToolCall().verify(reply, gold).score == 1.0
-        assert ToolCall().verify(reply, {"tools": [{"name": "now"}]}).score == 1.0
-    assert ToolCall().verify("now(x=1)", {"tools": [{"name": "now"}]}).score == 0.0
-
-
-def test_calls_of_tools_are_held_to_their_schema() -> None:
-    tools = {"tools": [{"type": "function", "function": TOOL}, {"name": "g"}]}
-    score = {
-        reply: ToolCall().verify(reply, tools).score
-        for reply in ("f(a=1)", "f(a=2, b='x')", "g()", "f()", "f(a=1.5)", "f(a=1, b=2)",
-                      "f(a=1, c=2)", "h()", "[f(a=1), g()]", "g(a=1)")
-    }  # fmt: skip
-    assert [reply for reply, s in score.items() if s == 1.0] == ["f(a=1)", "f(a=2, b='x')", "g()"]
-
-
-def test_the_order_counts_where_it_is_asked_for() -> None:
-    gold = {"calls": [{"name": "f", "arguments": {}}, {"name": "g", "arguments": {}}]}
-    assert ToolCall().verify("[g(), f()]", gold).score == 1.0
-    assert ToolCall(ordered=True).verify("[f(), g()]", gold).score == 1.0
-    assert ToolCall(ordered=True).verify("[g(), f()]", gold).score == 0.0
-
-
-def test_capitals_in_strings() -> None:
-    gold = {"calls": [{"name": "f", "arguments": {"c": ["Oslo", {"x": "B"}]}}]}
-    reply = "f(c=['oslo', {'x': 'b'}])"
-    assert ToolCall().verify(reply, gold).score == 0.0
-    assert ToolCall(case=False).verify(reply, gold).score == 1.0
-    assert ToolCall(case=False).verify(reply.replace("x", "X"), gold).score == 0.0
-
-
-def test_a_share_is_paid_where_it_is_asked_for() -> None:
-    graded = ToolCall(graded=True)
-    two = {"calls": [F, {"name": "g", "arguments": {"a": 1, "b": 2}}]}
-    for reply, share in (
-        ("[g(a=1, b=2), f(a=1)]", 1.0),
-        ("[f(a=1)]", 0.5),
-        ("[f(a=1), g(a=1)]", (1 + 2 / 3) / 2),
-        ("[f(a=1), g(a=1, b=2, c=3)]", (1 + 4 / 5) / 2),
-        ("[f(a=1), g(a=1, b=2), f(a=1), f(a=1)]", 0.5),
-        ("[f(), g()]", 0.0),
-        ("[f(b=1), h(a=1)]", 0.0),
-    ):
-        assert graded.verify(reply, two).score == pytest.approx(share), reply
-
-
-BAD: list[Any] = [
-    None, "f(a=1)", [], {}, {"calls": []}, {"calls": None}, {"calls": [5]}, {"call": [F]},
-    {"calls": [{"name": "f"}]}, {"calls": [{"name": "", "arguments": {}}]},
-    {"calls": [{"name": "f", "arguments": []}]}, {"calls": [{**F, "extra": 1}]},
-    {"calls": [{**F, "alternatives": {"a": 2}}]}, {"calls": [{**F, "alternatives": {"b": [2]}}]},
-    {"calls": [{**F, "optional": ["b"]}]}, {"calls": [{**F, "optional": "a"}]},
-    {"calls": [F] * 33}, {"tools": []}, {"tools": None}, {"tools": [{}]}, {"tools": [TOOL, TOOL]},
-    {"tools": [{"name": "f", "parameters": {"type": "objekt"}}]}, {"tools": [{"name": 5}]},
-    {"calls": [{"name": "g", "arguments": {}}], "tools": [TOOL]},
-    {"calls": [{"name": "f", "arguments": {"a": "x"}}], "tools": [TOOL]},
-    {"calls": [{"name": "f", "arguments": {1: 2}}]}, {1: 2, "a": 3},
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("reference", BAD, ids=lambda reference: repr(reference)[:50])
-def test_bad_references_are_named(reference: Any) -> None:
+@pytest.mark.parametrize(
+    "reference", [{"calls": [{"name": "f", "arguments": {1: 2}}]}, {1: 2, "a": 3}]
+)
+def test_references_that_are_no_json_are_named(reference: Any) -> None:
     assert ToolCall().check_reference(reference)
     assert ToolCall().verify(ONE, reference).status is Status.BAD_GOLD
 
@@ -221,32 +58,13 @@ def test_the_known_calls_win_as_each_way_writes_them() -> None:
 
 
 HOSTILE = [
-    "f(a=" + "[" * 9000,
-    "f(a=" + "(" * 65 + "1" + ")" * 65 + ")",
-    "f(a=" + "-" * 9000 + "1)",
-    "f(a=" + "9" * 9000 + ")",
-    "f(a=1e999)",
-    "f(a='" + "\\" * 9001,
-    "f(a='\\ud800')",
-    "f(a='\\q')",
-    "f(a=f'{x}')",
-    "f(a=b'x')",
-    "f(a=1)" * 9000,
-    "f" * 9000 + "(",
-    "f." * 9000 + "g()",
-    "[" + "f()," * 4000 + "]",
-    "f(a=__import__('os'))",
-    "f(a={[]: 1})",
-    "f(a={'x': 1, 'x': 1})",
-    "f(a=1__0)",
-    "f(a=0x10)",
-    "f(a=007)",
-    "f(a=1\0)",
-    "<tool_call>" * 9000,
-    "</tool_call>" * 8000,
-    "<tool_call></tool_call>" * 4000,
-    "<|python_tag|>" * 7000,
-]
+    "f(a=" + "[" * 9000, "f(a=" + "(" * 65 + "1" + ")" * 65 + ")", "f(a=" + "-" * 9000 + "1)",
+    "f(a=" + "9" * 9000 + ")", "f(a=1e999)", "f(a='" + "\\" * 9001, "f(a='\\ud800')", "f(a='\\q')",
+    "f(a=f'{x}')", "f(a=b'x')", "f(a=1)" * 9000, "f" * 9000 + "(", "f." * 9000 + "g()",
+    "[" + "f()," * 4000 + "]", "f(a=__import__('os'))", "f(a={[]: 1})", "f(a={'x': 1, 'x': 1})",
+    "f(a=1__0)", "f(a=0x10)", "f(a=007)", "f(a=1\0)", "<tool_call>" * 9000, "</tool_call>" * 8000,
+    "<tool_call></tool_call>" * 4000, "<|python_tag|>" * 7000,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("reply", HOSTILE, ids=lambda reply: reply[:20])

@@ -3,8 +3,6 @@ r"""Answers of words, units and names: words are no products, and a unit never c
 
 from __future__ import annotations
 
-import itertools
-
 import hypothesis.strategies as st
 import pytest
 from hypothesis import assume, given, settings
@@ -40,11 +38,6 @@ def test_only_units_and_plain_nouns_may_be_added_to_a_number(form: str) -> None:
     ] == []
 
 
-@pytest.mark.parametrize("words", ["way", "apple", "hour"])
-def test_one_thing_is_named_in_the_singular(words: str) -> None:
-    assert score(rf"1\text{{ {words}}}", "1") == 1.0
-
-
 numbers = st.integers(2, 400)
 
 
@@ -54,24 +47,15 @@ numbers = st.integers(2, 400)
     numbers,
     st.sampled_from(
         [
-            "%d R %d",
-            r"%d\text{ boys }%d\text{ girls}",
-            r"\text{day }%d\text{ page }%d",
-            r"\text{Tim}=%d,\text{Ida}=%d",
-            r"\beta=%d,\rho=%d",
-            "%d km %d m",
+            "%d R %d", r"%d\text{ boys }%d\text{ girls}", r"\text{day }%d\text{ page }%d",
+            r"\text{Tim}=%d,\text{Ida}=%d", r"\beta=%d,\rho=%d", "%d km %d m",
         ]
     ),
-)
+)  # fmt: skip
 def test_exchanged_values_are_never_paid(a: int, b: int, form: str) -> None:
     assume(a != b and (a < 1000 and b < 1000))
     assert score(form % (a, b), form % (a, b)) == 1.0
     assert score(form % (b, a), form % (a, b)) == 0.0
-
-
-def test_an_arrangement_of_capitals_is_no_other() -> None:
-    letters = ["".join(order) for order in itertools.permutations("HKT")]
-    assert [(g, a) for g in letters for a in letters if score(a, g) != float(g == a)] == []
 
 
 @settings(deadline=None, derandomize=True, max_examples=200)
@@ -83,27 +67,10 @@ def test_numbers_in_words_are_read_back(n: int) -> None:
 
 def in_words(n: int) -> str:
     small = [
-        "zero",
-        "one",
-        "two",
-        "three",
-        "four",
-        "five",
-        "six",
-        "seven",
-        "eight",
-        "nine",
-        "ten",
-        "eleven",
-        "twelve",
-        "thirteen",
-        "fourteen",
-        "fifteen",
-        "sixteen",
-        "seventeen",
-        "eighteen",
+        "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
+        "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen",
         "nineteen",
-    ]
+    ]  # fmt: skip
     tens = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
     if n < 20:
         return small[n]
@@ -116,21 +83,6 @@ def in_words(n: int) -> str:
     raise AssertionError(n)
 
 
-@pytest.mark.parametrize(
-    ("options", "gold", "answer"),
-    [
-        ({"conversions": False}, r"2\text{ m}", r"200\text{ cm}"),
-        ({"radians": False}, r"60^\circ", r"\frac{\pi}{3}"),
-        ({"units": False}, "8", r"8\text{ apples}"),
-    ],
-)
-def test_each_convention_can_be_switched_off(
-    options: dict[str, bool], gold: str, answer: str
-) -> None:
-    reply = rf"\boxed{{{answer}}}"
-    assert (math.verify(reply, gold).score, Math(**options).verify(reply, gold).score) == (1.0, 0.0)
-
-
 # -- several references, tolerances --------------------------------------------------------------
 
 
@@ -141,30 +93,6 @@ def test_any_of_several_references_wins() -> None:
     assert math.winning_reply(gold) == r"\boxed{\frac{1}{3}}"
     replies, golds = [r"\boxed{1}", r"\boxed{2}", r"\boxed{2}"], [["1", "3"], ["1", "3"], "2"]
     assert [v.score for v in math.verify_many(replies, golds)] == [1.0, 0.0, 1.0]
-
-
-@pytest.mark.parametrize(
-    ("gold", "paid", "refused"),
-    [
-        ({"answer": "9.81", "tolerance": 0.01}, ["9.82", "9.80", "981/100"], ["9.83", "9.79"]),
-        ({"answer": 250, "relative_tolerance": 0.02}, ["255", "245"], ["255.1", "244"]),
-        ({"answer": r"\sqrt{2}", "tolerance": 0.01}, ["1.41", "1.42"], ["1.4", r"\sqrt{3}"]),
-        (
-            {"answer": r"9.8\text{ m/s}^2", "tolerance": 0.05},
-            [r"9.84\text{ m/s}^2"],
-            [r"9.84\text{ ft/s}^2"],
-        ),
-        ({"answer": r"\{1, 1.01\}", "tolerance": 0.1}, [r"\{1, 1.02\}"], [r"\{1\}", "1"]),
-    ],
-)
-def test_a_row_may_state_a_tolerance(
-    gold: dict[str, object], paid: list[str], refused: list[str]
-) -> None:
-    assert [score(answer, gold) for answer in paid + refused] == [1.0] * len(paid) + [0.0] * len(
-        refused
-    )
-    alone = Math()
-    assert alone.verify(rf"\boxed{{{refused[0]}}}", gold["answer"]).score == 0.0
 
 
 def test_a_tolerance_of_the_verifier_holds_for_rows_without_one() -> None:

@@ -1,43 +1,17 @@
 import random
-import time
 import xml.etree.ElementTree as ElementTree
 from typing import Any
 
 import pytest
 
-from assay.verifiers import Status, XmlStructure
+from assay.verifiers import XmlStructure
 
 GOOD = "<plan>a</plan><steps><step>b</step><step>c</step></steps><answer>d</answer>"
 
 
-def test_prose_may_stand_around_the_outermost_elements_only() -> None:
-    loose = XmlStructure(["a", {"b": ["c*", "d?"]}], prose=True)
-    assert loose.verify("So <a>1</a>, and <b><d>2</d></b>.", None).score == 1.0
-    assert loose.verify("So <a>1</a>, and <b>x<d>2</d></b>.", None).score == 0.0
-    assert loose.verify("So <a>1</a>, and <b></b>.", None).reason == "<b> is empty"
-    assert loose.verify("So <a>1</a> <a>2</a> <b><d>2</d></b>", None).reason == "<a> occurs twice"
-
-
-def test_a_thought_may_be_one_of_the_elements() -> None:
-    whole = XmlStructure(["think", "answer"])
-    assert whole.verify("<think>6 by 7</think><answer>42</answer>", "anything").score == 1.0
-    assert whole.verify("<answer>42</answer>", None).score == 0.0
-
-
-BAD = [
-    None, [], "a", {}, ["a?"], [["a"]], [1], ["a", "a+"], ["a b"], ["<a>"], [{}], [{"a": []}],
-    [{"a": ["b"], "c": ["d"]}], [{"a": None}], [{"a?": ["b"]}], ["a"] * 201, [{"a": "b"}],
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("elements", BAD)
-def test_elements_that_cannot_be_used_are_refused(elements: Any) -> None:
-    fault = XmlStructure().check_reference(elements)
-    assert fault
-    assert XmlStructure().verify(GOOD, elements).status is Status.BAD_GOLD
-    if elements is not None:
-        with pytest.raises(ValueError, match=r"element|name"):
-            XmlStructure(elements)
+def test_elements_that_cannot_be_used_are_refused_at_once() -> None:
+    with pytest.raises(ValueError, match=r"element|name"):
+        XmlStructure(["a b"])
 
 
 def test_nesting_is_bounded() -> None:
@@ -108,15 +82,3 @@ def test_verdicts_are_those_of_a_parser_and_brute_force() -> None:
         assert xml.verify(reply, model).score == float(expected), (model, reply)
         fitting += expected
     assert 500 < fitting < 3500
-
-
-def test_a_megabyte_of_tags_is_read_in_a_moment() -> None:
-    xml = XmlStructure([{"steps": ["step+"]}])
-    started = time.process_time()
-    for piece in (
-        "<step>a</step>", "<step", '<step a="', "<steps><", "<step>", " a=''",
-        " ", "&lol;", "<", ">",
-    ):  # fmt: skip
-        for head in ("<steps>", "<steps><step", "<steps><step a='", ""):
-            assert xml.verify(head + piece * (2**20 // len(piece)), None).score == 0.0
-    assert time.process_time() - started < 60

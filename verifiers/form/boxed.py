@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ..shown import check_one_of
 from ..text.boxes import boxes
 from ..text.markup import TEXT_COMMAND, blank_text
 from ..text.thought import UNCLOSED, after_thinking
 from ..text.words import has_content
-from ..verdict import Status, Verdict
+from ..verdict import Verdict
 from ..verifier import Verifier
 
 PLACES = ("anywhere", "last_line", "end")
@@ -52,8 +53,7 @@ class Boxed(Verifier):
     quick = True
 
     def __init__(self, *, where: str = "anywhere", count: int = 1) -> None:
-        if where not in PLACES:
-            raise ValueError(f"where must be one of {', '.join(PLACES)}, got {where!r}")
+        check_one_of("where", where, PLACES)
         if type(count) is not int or not 1 <= count <= 20:
             raise ValueError(f"count must be a whole number from 1 to 20, got {count!r}")
         self.where = where
@@ -67,21 +67,21 @@ class Boxed(Verifier):
         """Judge one reply in a fixed number of passes."""
         text = after_thinking(reply)
         if text is None:
-            return _wrong(UNCLOSED)
+            return Verdict.unparseable(UNCLOSED)
         closed, unclosed = boxes(text)
         if unclosed:
-            return _wrong("a box is never closed")
+            return Verdict.unparseable("a box is never closed")
         if len(closed) != self.count:
-            return _wrong(f"there are {len(closed)} boxes, not {self.count}")
+            return Verdict.unparseable(f"there are {len(closed)} boxes, not {self.count}")
         for _, _, content in closed:
             fault = _fault(content)
             if fault:
-                return _wrong(fault)
+                return Verdict.unparseable(fault)
         rest = _CLOSING.sub(" ", text[closed[-1][1] :])
         if self.where == "end" and has_content(rest):
-            return _wrong("something is said after the box")
+            return Verdict.unparseable("something is said after the box")
         if self.where == "last_line" and has_content(rest.partition("\n")[2]):
-            return _wrong("the box is not on the last line")
+            return Verdict.unparseable("the box is not on the last line")
         return Verdict.correct("well formed", extracted=closed[-1][2].strip())
 
 
@@ -95,7 +95,3 @@ def _fault(content: str) -> str:
     if _OR.search(blank_text(content)):
         return "the box names candidates"
     return ""
-
-
-def _wrong(reason: str) -> Verdict:
-    return Verdict.wrong(reason, status=Status.UNPARSEABLE)

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..text.sentences import sentences
 from ..text.words import distinct_words, words
-from ..verdict import Status, Verdict
+from ..verdict import Verdict
 from ..verifier import Verifier
 from .prose import part_of, prose
 
@@ -111,11 +111,11 @@ class Citations(Verifier):
         """Read the citations sentence by sentence, then look up what is quoted."""
         text = part_of(reply, "answer")
         if text is None:
-            return Verdict.wrong("<think> is never closed", status=Status.UNPARSEABLE)
+            return Verdict.unparseable("<think> is never closed")
         sources = reference["sources"] if self.sources is None else self.sources
         found = _read(prose(text))
         if not found.sources:
-            return Verdict.wrong("nothing is cited", status=Status.UNPARSEABLE)
+            return Verdict.unparseable("nothing is cited")
         fault = self._fault_of(found, len(sources)) or _misquoted(found, sources)
         if fault:
             return Verdict.wrong(fault)

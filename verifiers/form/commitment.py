@@ -11,7 +11,7 @@ from ..text.extract import DEFAULT_RULES, check_rules, final_answer
 from ..text.markup import unwrap_text
 from ..text.thought import after_thinking
 from ..text.words import check_content, distinct_words
-from ..verdict import Status, Verdict
+from ..verdict import Verdict
 from ..verifier import Verifier
 from .prose import part_of
 
@@ -70,7 +70,7 @@ class Commits(Verifier):
         """Judge one reply."""
         found = final_answer(reply, self.extract)
         if found.text is None:
-            return Verdict.wrong(found.reason, status=Status.UNPARSEABLE)
+            return Verdict.unparseable(found.reason)
         fault = _wavers(found.text) or _differ(reply)
         text = part_of(reply, "all") or ""
         if not fault and _DECLINES.search((after_thinking(reply) or "")[-_TAIL:]):

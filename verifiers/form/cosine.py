@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from ..shown import check_one_of
 from ..verdict import Verdict
 from ..verifier import Verifier, same_length
-from .measure import Unit, check_unit, length
+from .measure import UNITS, Unit, length
 
 
 class CosineLength(Verifier):
@@ -70,7 +71,7 @@ class CosineLength(Verifier):
                 "need 0 <= wrong_long < long <= 1, or a wrong reply earns as much as a right one; "
                 f"got {wrong_long!r} and {long!r}"
             )
-        check_unit(unit)
+        check_one_of("unit", unit, UNITS)
         self.verifier, self.most, self.free, self.unit = verifier, most, free, unit
         self.long, self.wrong_long = float(long), float(wrong_long)
 

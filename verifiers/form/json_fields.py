@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-from ..verdict import Status, Verdict
+from ..verdict import Verdict
 from ..verifier import Verifier
 from .json_text import as_json, find_json
 from .json_value import json_fault
@@ -73,7 +73,7 @@ class JsonFields(Verifier):
         """Judge one reply."""
         found = find_json(reply, only=self.only)
         if found.text is None:
-            return Verdict.wrong(found.reason, status=Status.UNPARSEABLE)
+            return Verdict.unparseable(found.reason)
         if not isinstance(found.value, dict):
             return Verdict.wrong("the value is no object", extracted=found.text)
         given = self._leaves(found.value).count()

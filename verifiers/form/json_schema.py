@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..verdict import Status, Verdict
+from ..verdict import Verdict
 from ..verifier import Verifier
 from .json_text import find_json
 from .schema_cache import SchemaFault, schema_of
@@ -65,7 +65,7 @@ class JsonSchema(Verifier):
         """Judge one reply."""
         found = find_json(reply, only=self.only)
         if found.text is None:
-            return Verdict.wrong(found.reason, status=Status.UNPARSEABLE)
+            return Verdict.unparseable(found.reason)
         if not isinstance(found.value, dict | list) or not found.value:
             return Verdict.wrong("no object or array with anything in it", extracted=found.text)
         wrong = schema_of(self._schema(reference), self.formats).fault(found.value)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ..verdict import Status, Verdict
+from ..verdict import Verdict
 from ..verifier import Verifier
 from .json_text import NotJson, as_json, find_json
 
@@ -70,7 +70,7 @@ class Json(Verifier):
         """Judge one reply."""
         found = find_json(reply, only=self.only)
         if found.text is None:
-            return Verdict.wrong(found.reason, status=Status.UNPARSEABLE)
+            return Verdict.unparseable(found.reason)
         value = found.value
         if not isinstance(value, tuple(_KINDS[kind] for kind in self.kinds)):
             return Verdict.wrong(f"no {' or '.join(self.kinds)}", extracted=found.text)

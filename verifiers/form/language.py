@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from ..shown import check_one_of
 from ..text.language import BY_SCRIPT, NONE, WRITTEN_IN, alike, known, likeliest, own_share, scripts
 from ..text.words import distinct_words
-from ..verdict import Status, Verdict
+from ..verdict import Verdict
 from ..verifier import Verifier
-from .prose import Part, check_part, missing, part_of, prose
+from .prose import PARTS, Part, missing, part_of, prose
 
 _FEW_LETTERS = 12
 _FEW_WORDS = 2
@@ -74,7 +75,7 @@ class Language(Verifier):
         fault = None if language is None else _fault(language)
         if fault:
             raise ValueError(fault)
-        check_part(part)
+        check_one_of("part", part, PARTS)
         if not 0 < share <= 1:
             raise ValueError(f"share must be above 0 and at most 1, got {share!r}")
         self.language, self.part, self.share, self.graded = language, part, share, graded
@@ -88,12 +89,12 @@ class Language(Verifier):
         wanted = known(reference if self.language is None else self.language) or ""
         whole = part_of(reply, self.part)
         if whole is None:
-            return Verdict.wrong(missing(self.part), status=Status.UNPARSEABLE)
+            return Verdict.unparseable(missing(self.part))
         text = _MANY_MARKS.sub(r"\1", prose(whole))
         counted = scripts(text)
         letters = sum(counted.values())
         if letters < _FEW_LETTERS or distinct_words(text, enough=_FEW_WORDS) < _FEW_WORDS:
-            return Verdict.wrong("too short to identify the language", status=Status.UNPARSEABLE)
+            return Verdict.unparseable("too short to identify the language")
         right = own_share(text, wanted)
         if right == 0:
             return Verdict.wrong(f"{max(counted, key=counted.__getitem__)} script, not {wanted}")
@@ -102,7 +103,7 @@ class Language(Verifier):
 
     def _weighed(self, share: float, found: str, wanted: str) -> Verdict:
         if not found:
-            return Verdict.wrong("the language cannot be identified", status=Status.UNPARSEABLE)
+            return Verdict.unparseable("the language cannot be identified")
         if share >= self.share and alike(found, wanted):
             return Verdict.correct(f"{share:.0%} {wanted}", extracted=found)
         score = min(share, 0.999) if self.graded else 0.0  # what is not correct has no full marks

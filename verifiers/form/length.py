@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from math import isqrt
 
+from ..shown import check_one_of
 from ..text.sentences import sentences
 from ..verdict import Verdict
-from .measure import Unit, check_unit, length
+from .measure import UNITS, Unit, length
 from .prose import Part, StyleVerifier
 
 _WORDS = {"words": 1.0, "characters": 1 / 6, "sentences": 8.0}
@@ -50,7 +51,7 @@ class Length(StyleVerifier):
             raise ValueError(f"need 0 <= least <= most and most >= 1, got {least!r} and {most!r}")
         if not least and most is None:
             raise ValueError("every reply is long enough for Length(): give least, most or both")
-        check_unit(unit)
+        check_one_of("unit", unit, UNITS)
         super().__init__(part, content)
         self.least, self.most, self.unit = least, most, unit
 

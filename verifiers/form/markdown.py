@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..text.fences import unfenced
@@ -91,7 +92,7 @@ class MarkdownStructure(Verifier):
     def winning_reply(self, reference: Any) -> str | None:
         """Return everything that is required, in order."""
         rules = {**self._own(), **(reference or {})}
-        return "\n\n".join(_MINIMAL[name](rules[name]) for name in _MINIMAL if name in rules)
+        return "\n\n".join(r.minimal(rules[name]) for name, r in _RULES.items() if name in rules)
 
     def judge(self, reply: str, reference: Any) -> Verdict:
         """Judge one reply in one pass over its lines."""
@@ -102,7 +103,7 @@ class MarkdownStructure(Verifier):
         document = Document(unfenced(text, ("markdown", "md")))
         if document.unclosed:
             return _wrong("a code fence is never closed", dict.fromkeys(rules, 0.0))
-        faults = {name: _RULES[name](document, rules[name]) for name in _RULES if name in rules}
+        faults = {n: r.fault(document, rules[n]) for n, r in _RULES.items() if n in rules}
         parts = {name: float(not fault) for name, fault in faults.items()}
         reason = "; ".join(f"{name}: {fault}" for name, fault in faults.items() if fault)
         if not reason:
@@ -177,26 +178,9 @@ def _code(document: Document, language: str) -> str:
     return f"no closed fence of {language} holds code"
 
 
-_RULES: dict[str, Callable[[Document, Any], str]] = {
-    "headings": _headings,
-    "bullets": lambda document, wanted: _counted(document.bullets, wanted, "bullets"),
-    "numbers": lambda document, wanted: _counted(document.numbers, wanted, "numbered items"),
-    "table": _table,
-    "code": _code,
-    "bold": lambda document, wanted: _counted(document.bold, wanted, "bold texts"),
-}
-
-
-# -- the least that keeps a rule ---------------------------------------------------------------
-
-
 def _section(wanted: str) -> str:
     level, text = _heading(wanted)
     return f"{'#' * (level or 2)} {text or 'part'}\nsome text"
-
-
-def _items(wanted: Count, form: str) -> str:
-    return "\n".join(form % n for n in range(1, _range(wanted)[0] + 1))
 
 
 def _grid(wanted: Sequence[str] | int) -> str:
@@ -205,26 +189,12 @@ def _grid(wanted: Sequence[str] | int) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-_MINIMAL: dict[str, Callable[[Any], str]] = {
-    "headings": lambda wanted: "\n".join(_section(heading) for heading in wanted),
-    "bullets": lambda wanted: _items(wanted, "- point %d"),
-    "numbers": lambda wanted: _items(wanted, "1. step %d"),
-    "table": _grid,
-    "code": lambda wanted: f"```{wanted}\n42\n```",
-    "bold": lambda wanted: _items(wanted, "**word %d**"),
-}
-
-
-# -- rules that can be used --------------------------------------------------------------------
-
-
 def _fault(rules: Mapping[str, Any]) -> str | None:
     for name, value in rules.items():
         if name not in _RULES:
             return f"there is no rule {name!r:.60}; the rules are {', '.join(_RULES)}"
-        remedy = _REMEDIES[name]
-        if not _USABLE[name](value):
-            return f"{name} must be {remedy}, got {value!r:.99}"
+        if not _RULES[name].usable(value):
+            return f"{name} must be {_RULES[name].remedy}, got {value!r:.99}"
     return None
 
 
@@ -260,22 +230,48 @@ def _is_word(value: Any) -> bool:
     return isinstance(value, str) and len(value.split()) == 1 and value == value.strip()
 
 
-_NUMBER = f"a whole number from 1 to {_LARGEST}, or two such as [3, 5] or [3, null]"
-_USABLE: dict[str, Callable[[Any], bool]] = {
-    "headings": _is_headings,
-    "bullets": _is_count,
-    "numbers": _is_count,
-    "table": _is_table,
-    "code": _is_word,
-    "bold": _is_count,
-}
-_REMEDIES = {
-    "headings": "a list of texts, of levels such as '##', or of both such as '## Plan'",
-    "bullets": _NUMBER,
-    "numbers": _NUMBER,
-    "table": "a list of the columns' texts, or how many columns there are",
-    "code": "one word, such as 'python'",
-    "bold": _NUMBER,
+@dataclass(frozen=True)
+class _Rule:
+    """One rule.
+
+    Attributes:
+        fault: what is wrong with a document, empty if nothing.
+        minimal: the least text that keeps the rule.
+        usable: whether a value can be used.
+        remedy: the values that can, in words.
+    """
+
+    fault: Callable[[Document, Any], str]
+    minimal: Callable[[Any], str]
+    usable: Callable[[Any], bool]
+    remedy: str
+
+
+def _of_number(part: str, what: str, form: str) -> _Rule:
+    return _Rule(
+        lambda document, wanted: _counted(getattr(document, part), wanted, what),
+        lambda wanted: "\n".join(form % n for n in range(1, _range(wanted)[0] + 1)),
+        _is_count,
+        f"a whole number from 1 to {_LARGEST}, or two such as [3, 5] or [3, null]",
+    )
+
+
+_RULES = {
+    "headings": _Rule(
+        _headings,
+        lambda wanted: "\n".join(map(_section, wanted)),
+        _is_headings,
+        "a list of texts, of levels such as '##', or of both such as '## Plan'",
+    ),
+    "bullets": _of_number("bullets", "bullets", "- point %d"),
+    "numbers": _of_number("numbers", "numbered items", "1. step %d"),
+    "table": _Rule(
+        _table, _grid, _is_table, "a list of the columns' texts, or how many columns there are"
+    ),
+    "code": _Rule(
+        _code, lambda wanted: f"```{wanted}\n42\n```", _is_word, "one word, such as 'python'"
+    ),
+    "bold": _of_number("bold", "bold texts", "**word %d**"),
 }
 
 

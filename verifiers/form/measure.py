@@ -11,16 +11,6 @@ Unit = Literal["words", "characters", "sentences"]
 UNITS = ("words", "characters", "sentences")
 
 
-def check_unit(unit: str) -> None:
-    """Refuse a name that is no unit.
-
-    Raises:
-        ValueError: it is none.
-    """
-    if unit not in UNITS:
-        raise ValueError(f"unit must be one of {', '.join(UNITS)}, got {unit!r}")
-
-
 def length(text: str, unit: Unit) -> int:
     """Return the length of a text.
 

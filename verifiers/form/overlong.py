@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ..shown import check_one_of
 from ..verdict import Verdict
-from .measure import Unit, check_unit, length
+from .measure import UNITS, Unit, length
 from .prose import Part, StyleVerifier
 
 
@@ -44,7 +45,7 @@ class SoftOverlong(StyleVerifier):
     ) -> None:
         if not 0 < cache <= most:
             raise ValueError(f"cache must be above 0 and at most {most!r} (most), got {cache!r}")
-        check_unit(unit)
+        check_one_of("unit", unit, UNITS)
         super().__init__(part, content)
         self.most, self.cache, self.unit = most, cache, unit
 

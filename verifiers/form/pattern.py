@@ -6,8 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from ..shown import check_one_of
 from ..text.extract import check_rules, final_answer
-from ..verdict import Status, Verdict
+from ..verdict import Verdict
 from ..verifier import Verifier
 from .linear import compiled
 
@@ -65,8 +66,7 @@ class Pattern(Verifier):
         case: bool = True,
         min_words: int | None = None,
     ) -> None:
-        if mode not in MODES:
-            raise ValueError(f"mode must be one of {', '.join(MODES)}, got {mode!r}")
+        check_one_of("mode", mode, MODES)
         if times is not None and (mode != "contains" or times not in range(1, _MOST_TIMES + 1)):
             raise ValueError(
                 f"times goes with mode='contains' and is a whole number from 1 to {_MOST_TIMES}, "
@@ -95,7 +95,7 @@ class Pattern(Verifier):
         """Judge one reply."""
         found = final_answer(reply, self.extract or ("whole",), longest=MAX_TEXT)
         if found.text is None:
-            return Verdict.wrong(found.reason, status=Status.UNPARSEABLE)
+            return Verdict.unparseable(found.reason)
         fault = self._too_few_words(found.text) or self._wrong(found.text, reference)
         if fault:
             return Verdict.wrong(fault, extracted=found.text)

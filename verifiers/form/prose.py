@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any, Literal
 
+from ..shown import check_one_of
 from ..text.fences import map_fenced
 from ..text.thought import after_thinking
 from ..text.words import check_content, distinct_words
-from ..verdict import Status, Verdict
+from ..verdict import Verdict
 from ..verifier import Verifier
 
 Part = Literal["all", "answer", "thought"]
@@ -23,16 +24,6 @@ _NOT_PROSE = re.compile(
     r"|\\[A-Za-z]++"
 )
 _BLANKED = dict.fromkeys([*range(0x20, 0x7F), *range(0x370, 0x400)], " ")
-
-
-def check_part(part: str) -> None:
-    """Refuse a name that is no part of a reply.
-
-    Raises:
-        ValueError: it is none.
-    """
-    if part not in PARTS:
-        raise ValueError(f"part must be one of {', '.join(PARTS)}, got {part!r}")
 
 
 def part_of(reply: str, part: Part) -> str | None:
@@ -86,7 +77,7 @@ class StyleVerifier(Verifier):
     judges_form = True
 
     def __init__(self, part: Part, content: int) -> None:
-        check_part(part)
+        check_one_of("part", part, PARTS)
         check_content(content)
         self.part, self.content = part, content
 
@@ -103,7 +94,7 @@ class StyleVerifier(Verifier):
         """Judge the part of one reply, if it is there and says something."""
         text = part_of(reply, self.part)
         if text is None:
-            return Verdict.wrong(missing(self.part), status=Status.UNPARSEABLE)
+            return Verdict.unparseable(missing(self.part))
         least = self.least_words
         if distinct_words(text, enough=least) < least:
             return Verdict.wrong(f"says too little: fewer than {least} different words")

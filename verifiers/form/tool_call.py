@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..verdict import Status, Verdict
+from ..verdict import Verdict
 from ..verifier import Verifier
 from .call import Call, Wanted, all_made, share_made
 from .call_text import MAX_CALLS, WAYS, find_calls
@@ -104,7 +104,7 @@ class ToolCall(Verifier):
         try:
             made, read = find_calls(reply, self.ways, text=self.text)
         except NotJson as error:
-            return Verdict.wrong(str(error), status=Status.UNPARSEABLE)
+            return Verdict.unparseable(str(error))
         if "calls" not in reference:
             return _any_tool(made, reference["tools"], read)
         wanted = [_wanted(call) for call in as_json(reference["calls"])]

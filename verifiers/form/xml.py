@@ -12,7 +12,7 @@ from typing import Any
 from ..text.fences import unfenced
 from ..text.thought import after_thinking, without_end_tokens
 from ..text.words import has_content
-from ..verdict import Status, Verdict
+from ..verdict import Verdict
 from ..verifier import Verifier
 
 _ITEM = re.compile(r"([A-Za-z_][A-Za-z0-9_.:-]{0,59})([?+*]?)")
@@ -79,10 +79,12 @@ class XmlStructure(Verifier):
         whole = without_end_tokens(reply)
         text = whole if "think" in names else after_thinking(whole)
         if text is None:
-            return _wrong("<think> is never closed")
+            return Verdict.unparseable("<think> is never closed")
         scan = _Scan(_unwrapped(text), model, self.prose)
         fault = scan.run(_tags(names), frozenset(names))
-        return _wrong(fault) if fault else Verdict.correct("well formed", extracted=scan.last)
+        if fault:
+            return Verdict.unparseable(fault)
+        return Verdict.correct("well formed", extracted=scan.last)
 
     def _model(self, reference: Any) -> tuple[_Element, ...]:
         given = reference if self.elements is None else self.elements
@@ -268,7 +270,3 @@ def _unwrapped(text: str) -> str:
     text = unfenced(text.strip().removeprefix("\ufeff"))
     declaration = _DECLARATION.match(text)
     return text[declaration.end() :] if declaration else text
-
-
-def _wrong(reason: str) -> Verdict:
-    return Verdict.wrong(reason, status=Status.UNPARSEABLE)

@@ -31,16 +31,10 @@ def _text_span(prompt_to_repeat: str, n_start: int, n_end: int) -> str | None:
     return _span(prompt_to_repeat, n_start, n_end)
 
 
-@constraint("copy:copy", whole=True)
+@constraint("copy:copy", "copy:copying_simple", whole=True)
 def copy(reply: str, *, prompt_to_repeat: Text) -> bool:
     """The reply is the request and nothing else; white space may differ."""
     return collapsed(reply) == collapsed(prompt_to_repeat)
-
-
-@constraint("copy:copying_simple", whole=True)
-def copying_simple(reply: str, *, prompt_to_repeat: Text) -> bool:
-    """As copy:copy."""
-    return copy(reply, prompt_to_repeat=prompt_to_repeat)
 
 
 @constraint("copy:copying_multiple", whole=True)

@@ -46,23 +46,13 @@ def _shows(reply: str, keyword: str) -> bool:
     return any(occurrences(text, keyword) for text in texts)
 
 
-@constraint("keywords:letter_frequency")
+@constraint("keywords:letter_frequency", "letters:letter_counting2")
 def letter_frequency(
     reply: str, *, letter: Letter, let_frequency: Count, let_relation: Relation
 ) -> bool:
     """The letter occurs, in either case, less than N times or at least N times."""
     found = canonical(reply).count(canonical(letter.strip()))
     return compare(found, let_relation, let_frequency)
-
-
-@constraint("letters:letter_counting2")
-def letter_counting2(
-    reply: str, *, letter: Letter, let_frequency: Count, let_relation: Relation
-) -> bool:
-    """As keywords:letter_frequency."""
-    return letter_frequency(
-        reply, letter=letter, let_frequency=let_frequency, let_relation=let_relation
-    )
 
 
 @constraint("letters:letter_counting")
@@ -119,23 +109,11 @@ def sentence_keyword(reply: str, *, word: Text, N: Count) -> bool:
     return len(found) >= N and occurrences(found[N - 1], word) > 0
 
 
-def _at(reply: str, keyword: str, sentence: int, word: int) -> bool:
+@constraint("words:keywords_specific_position", "keywords:keyword_specific_position")
+def keyword_position(reply: str, *, keyword: Text, n: Count, m: Count) -> bool:
+    """The m-th word of the n-th sentence is the keyword."""
     found, wanted = sentences(reply), folded(keyword)
-    if len(found) < sentence:
-        return False
-    return folded(found[sentence - 1])[word - 1 : word - 1 + len(wanted)] == wanted
-
-
-@constraint("words:keywords_specific_position")
-def keywords_specific_position(reply: str, *, keyword: Text, n: Count, m: Count) -> bool:
-    """The m-th word of the n-th sentence is the keyword."""
-    return _at(reply, keyword, n, m)
-
-
-@constraint("keywords:keyword_specific_position")
-def keyword_specific_position(reply: str, *, keyword: Text, n: Count, m: Count) -> bool:
-    """The m-th word of the n-th sentence is the keyword."""
-    return _at(reply, keyword, n, m)
+    return len(found) >= n and folded(found[n - 1])[m - 1 : m - 1 + len(wanted)] == wanted
 
 
 @constraint("words:words_position")

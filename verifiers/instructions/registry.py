@@ -98,12 +98,12 @@ CONSTRAINTS: dict[str, Constraint] = {}
 
 
 def constraint(
-    id_: str, *, whole: bool = False, together: Callable[..., str | None] | None = None
+    *ids: str, whole: bool = False, together: Callable[..., str | None] | None = None
 ) -> Callable[[_Check], _Check]:
-    """Register a function ``(reply, *, arguments) -> bool`` under a public name.
+    """Register a function ``(reply, *, arguments) -> bool`` under a public name, or several.
 
     Args:
-        id_: the public name.
+        *ids: the public names.
         whole: it fixes all that a reply may say.
         together: says what is wrong with arguments that do not fit each other.
 
@@ -113,13 +113,14 @@ def constraint(
     """
 
     def register(check: _Check) -> _Check:
-        if id_ in CONSTRAINTS:
-            raise ValueError(f"{id_!r} is registered already: choose another name")
         hints = get_type_hints(check, include_extras=True)
         parameters = list(inspect.signature(check).parameters.values())[1:]
-        rules = {p.name: _rule(id_, p.name, hints[p.name]) for p in parameters}
         optional = frozenset(p.name for p in parameters if p.default is not p.empty)
-        CONSTRAINTS[id_] = Constraint(id_, check, rules, optional, whole, together)
+        for id_ in ids:
+            if id_ in CONSTRAINTS:
+                raise ValueError(f"{id_!r} is registered already: choose another name")
+            rules = {p.name: _rule(id_, p.name, hints[p.name]) for p in parameters}
+            CONSTRAINTS[id_] = Constraint(id_, check, rules, optional, whole, together)
         return check
 
     return register

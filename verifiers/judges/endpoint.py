@@ -221,26 +221,22 @@ class Endpoint:
         )
 
 
+@dataclass
 class _Batch:
     """One batch of questions: what its workers know of the server in common."""
 
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        client: Any,
-        key: str,
-        health: dict[str, Any],
-        read: Callable[[str, bool], str | None],
-        shortened: Callable[[dict[str, Any]], dict[str, Any]],
-        note: Callable[[str, str], None],
-    ) -> None:
-        self.endpoint, self.client, self.key, self.health = endpoint, client, key, health
-        self.read, self.shortened, self.note = read, shortened, note
-        self.guided = True  # the server takes a schema for the answer, as far as is known
-        self.stopped = ""  # why nothing more is asked
-        self.failed = 0  # health checks in a row that failed
-        self.unsteady = False  # the server answered what it had failed before
-        self.resume_at = 0.0  # the server has asked its clients to wait until then
+    endpoint: Endpoint
+    client: Any
+    key: str
+    health: dict[str, Any]
+    read: Callable[[str, bool], str | None]
+    shortened: Callable[[dict[str, Any]], dict[str, Any]]
+    note: Callable[[str, str], None]
+    guided: bool = True  # the server takes a schema for the answer, as far as is known
+    stopped: str = ""  # why nothing more is asked
+    failed: int = 0  # health checks in a row that failed
+    unsteady: bool = False  # the server answered what it had failed before
+    resume_at: float = 0.0  # the server has asked its clients to wait until then
 
     async def ask(self, questions: Iterable[tuple[str, Question]]) -> dict[str, Heard]:
         waiting = iter(questions)

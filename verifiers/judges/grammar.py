@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..shown import check_one_of
 from ..text.thought import after_thinking
 
 FORMS = ("line", "json")
@@ -31,8 +32,7 @@ class Grammar:
     form: str = "line"
 
     def __post_init__(self) -> None:
-        if self.form not in FORMS:
-            raise ValueError(f"form must be one of {', '.join(FORMS)}, got {self.form!r}")
+        check_one_of("form", self.form, FORMS)
 
     @property
     def rule(self) -> str:

@@ -244,10 +244,10 @@ class Judge(Verifier):
             try:
                 shown = shown_part(reply, thoughts=self.thoughts, longest=self.longest)
             except ValueError as error:
-                return Verdict.wrong(str(error), status=Status.UNPARSEABLE)
+                return Verdict.unparseable(str(error))
             return self._settled(shown, known) or self._planned(shown, known)
         except Exception as error:  # a bug here is ours, and spoils no neighbour
-            return Verdict.fault(Status.VERIFIER_ERROR, f"{type(error).__name__}: {error}")
+            return Verdict.from_error(error)
 
     def _planned(self, shown: str, known: Known) -> _Plan:
         questions: dict[str, Question] = {}
@@ -323,7 +323,7 @@ class Judge(Verifier):
         lost = [answer for row in answers for answer in row if answer.text is None]
         refused = next((answer for answer in lost if answer.refused), None)
         if refused is not None:
-            unread = Verdict.wrong(refused.fault, status=Status.UNPARSEABLE, extracted=plan.shown)
+            unread = Verdict.unparseable(refused.fault, extracted=plan.shown)
             return replace(unread, seconds=seconds)
         if lost:
             return replace(Verdict.fault(Status.VERIFIER_ERROR, lost[0].fault), seconds=seconds)

@@ -175,7 +175,7 @@ class RewardModel(Verifier):
                 # a token of more than 64 characters is rare, and tokenizing a megabyte is slow
                 shown = shown_part(reply, thoughts=self.thoughts, longest=64 * limit)
             except ValueError as error:
-                return Verdict.wrong(str(error), status=Status.UNPARSEABLE)
+                return Verdict.unparseable(str(error))
             tokens = held.tokens(known.messages, harmless(shown, held.control))
             if len(tokens.ids) > limit:
                 least = len(held.tokens(known.messages, "x").ids)
@@ -183,10 +183,10 @@ class RewardModel(Verifier):
                     long = f"the question alone is {least - 1} tokens; {limit} are read"
                     return Verdict.fault(Status.BAD_GOLD, long)
                 many = f"question and reply are {len(tokens.ids)} tokens; {limit} are read"
-                return Verdict.wrong(many, status=Status.UNPARSEABLE)
+                return Verdict.unparseable(many)
             return replace(tokens, shown=shown)
         except Exception as error:  # a bug here is ours, and spoils no neighbour
-            return Verdict.fault(Status.VERIFIER_ERROR, f"{type(error).__name__}: {error}")
+            return Verdict.from_error(error)
 
     def _scored(
         self, texts: Mapping[tuple[int, ...], _Tokens], held: _Held
@@ -237,7 +237,7 @@ class RewardModel(Verifier):
             if tokens is row and not isinstance(value, str):
                 return value
         reason = f"{fault}, and it reads the same question with another reply"
-        return Verdict.wrong(reason, status=Status.UNPARSEABLE)
+        return Verdict.unparseable(reason)
 
     def _verdict(self, value: float, seconds: float) -> Verdict:
         paid = value if self.threshold is None else float(value >= self.threshold)

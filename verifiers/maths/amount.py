@@ -61,7 +61,7 @@ def same_formulas(gold: str, answer: str, on: Comparison, depth: int) -> bool | 
         return False  # $5 cents is neither
     if (left, right) != (gold, answer):
         same = on.same(left, right, depth + 1)
-        return on.note("a unit is left out") if same and unit != other_unit else same
+        return on.noted(same, "a unit is left out") if unit != other_unit else same
     if gold.endswith("%") != answer.endswith("%"):
         return _percents(gold, answer, on)
     if gold.endswith("%"):

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 from .amount import to_be_worked_out
-from .comparison import Comparison, all_of
+from .comparison import Comparison
 from .equations import assignment
 from .expression import read_expression
 from .identity import constant_value
@@ -38,16 +38,14 @@ def same_sequences(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | Non
         expression = a if a.kind is Kind.EXPRESSION else b
         # a product of matrices: what it comes to is not for us to say
         return None if expression.kind is Kind.EXPRESSION and "matrix" in expression.text else False
-    if not same_frame or len(a.parts) != len(b.parts):
+    unequal = not same_frame or len(a.parts) != len(b.parts)
+    if unequal or _misnamed(a, b) or _misnamed(b, a):
         return False
-    if _misnamed(a, b) or _misnamed(b, a):
-        return False
-    pairs = list(zip(a.parts, b.parts, strict=True))
     if on.how.worked_out and (bare := _without_factor(b)) is not None:
         if any(to_be_worked_out(x, y, on) for x, y in zip(a.parts, bare.parts, strict=True)):
             return False
         on = on.by_value()  # it is read_shape that has multiplied each cell by the factor
-    return all_of(on.same(x, y, depth + 1) for x, y in pairs)
+    return on.all_same(a.parts, b.parts, depth)
 
 
 def _components(shape: Shape, size: int) -> Shape:
@@ -100,15 +98,12 @@ def same_bags(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
     if not (a.kind in BAGS and b.kind in BAGS):
         return _bag_and_other(a, b, on, depth)
     if _named_in_order(a, b):
-        return all_of(on.same(x, y, depth + 1) for x, y in zip(a.parts, b.parts, strict=True))
+        return on.all_same(a.parts, b.parts, depth)
     given = _own_names(a, b)
     if given is not None:
-        found = all_of(on.same(x, y, depth + 1) for x, y in zip(a.parts, given, strict=True))
-        return on.note("given by name") if found else found
+        return on.noted(on.all_same(a.parts, given, depth), "given by name")
     if on.how.ordered and a.kind is b.kind is Kind.LIST:
-        if len(a.parts) != len(b.parts):
-            return False
-        return all_of(on.same(x, y, depth + 1) for x, y in zip(a.parts, b.parts, strict=True))
+        return on.all_same(a.parts, b.parts, depth)
     return _same_members(_distinct(a.parts, on, depth), _distinct(b.parts, on, depth), on, depth)
 
 
@@ -120,19 +115,14 @@ def _bag_and_other(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | Non
         answer = bag.parts[0] if bag is b else b.text
         return on.same(gold, answer, depth + 1)
     if other.kind is Kind.TUPLE and not on.how.brackets and bag.kind is Kind.LIST:
-        if len(a.parts) != len(b.parts):
-            return False
-        found = all_of(on.same(x, y, depth + 1) for x, y in zip(a.parts, b.parts, strict=True))
-        return on.note("without the brackets") if found else found
+        return on.noted(on.all_same(a.parts, b.parts, depth), "without the brackets")
     if bag is a and on.how.members == "some" and other.kind not in RANGES:
-        found = _same_members(list(a.parts), [b.text], on, depth)
-        return found
+        return _same_members(list(a.parts), [b.text], on, depth)
     if other.kind is Kind.TUPLE and other.mark == "()":
         named = _coordinates(bag)
         if named is not None and len(named) == len(other.parts):
-            sides = (named, other.parts) if bag is a else (other.parts, named)
-            found = all_of(on.same(x, y, depth + 1) for x, y in zip(*sides, strict=True))
-            return on.note("given by name") if found else found
+            golds, answers = (named, other.parts) if bag is a else (other.parts, named)
+            return on.noted(on.all_same(golds, answers, depth), "given by name")
     points = other.kind is Kind.UNION and bag.kind is Kind.SET
     ranges = other.kind in RANGES or other.kind is Kind.EXPRESSION
     kinds = {read_shape(part).kind for part in bag.parts}
@@ -169,9 +159,8 @@ def _coordinates(bag: Shape) -> list[str] | None:
     names = list(values)
     if set(names) <= {"x", "y", "z"} or all(_INDEXED.fullmatch(name) for name in names):
         return [values[name] for name in sorted(names)]
-    follow = all(len(name) == 1 for name in names) and ord(max(names)) - ord(min(names)) < len(
-        names
-    )
+    single = all(len(name) == 1 for name in names)
+    follow = single and ord(max(names)) - ord(min(names)) < len(names)
     return None if follow and names != sorted(names) else list(values.values())
 
 

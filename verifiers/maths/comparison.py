@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from .conventions import Conventions
@@ -35,6 +35,12 @@ class Comparison:
             return None
         return self.part(gold, answer, self, depth)
 
+    def all_same(self, golds: Sequence[str], answers: Sequence[str], depth: int) -> bool | None:
+        """Compare parts one by one, one level deeper; False if there are not equally many."""
+        if len(golds) != len(answers):
+            return False
+        return all_of(self.same(x, y, depth + 1) for x, y in zip(golds, answers, strict=True))
+
     def by_value(self) -> Comparison:
         """Return the same conventions with calculations evaluated."""
         if not self.how.worked_out:
@@ -53,6 +59,10 @@ class Comparison:
         if text not in self.notes:
             self.notes.append(text)
         return True
+
+    def noted(self, found: bool | None, text: str) -> bool | None:
+        """Say which convention was used if it made the two the same; return what was found."""
+        return self.note(text) if found else found
 
 
 def all_of(findings: Iterable[bool | None]) -> bool | None:

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
+from ..shown import check_one_of
+
 PERCENT = ("either", "unit", "value")
 MEMBERS = ("exact", "some", "more")
 
@@ -74,10 +76,7 @@ class Conventions:
 
     def __post_init__(self) -> None:
         for name, allowed in (("percent", PERCENT), ("members", MEMBERS)):
-            if getattr(self, name) not in allowed:
-                raise ValueError(
-                    f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}"
-                )
+            check_one_of(name, getattr(self, name), allowed)
         for name in ("tolerance", "relative_tolerance"):
             check_tolerance(name, getattr(self, name))
         if self.rounded_digits is not None and self.rounded_digits < 1:

@@ -178,7 +178,7 @@ def _approximate(gold: str, answer: str, on: Comparison) -> bool | None:
     exact = without_approximations(answer)
     if not exact or _APPROX in exact:
         return False
-    golds = {without_approximations(gold) or gold, gold.rpartition(_APPROX)[2]}
+    golds = (without_approximations(gold) or gold, gold.rpartition(_APPROX)[2])
     return any_of(compared(text, exact, on) for text in golds if _APPROX not in text)
 
 
@@ -287,8 +287,7 @@ def _option(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
 def _option_text(wanted: Choice, answer: str, on: Comparison, depth: int) -> bool | None:
     if not wanted.option:  # a single letter may be a variable
         return None if re.search(rf"(?<![A-Za-z\\]){wanted.letter}(?![A-Za-z])", answer) else False
-    same = on.same(wanted.option, answer, depth + 1)
-    return on.note("by the option's text") if same else same
+    return on.noted(on.same(wanted.option, answer, depth + 1), "by the option's text")
 
 
 def _prose(a: Shape, b: Shape, on: Comparison, depth: int) -> bool:

@@ -62,11 +62,9 @@ def same_equations(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | Non
     if a.kind is b.kind:
         return _same_sides(a.parts, b.parts) if same_letters(a.text, b.text) else False
     if gold:
-        same = on.same(gold[1][-1], b.text, depth + 1)
-        return on.note("the name is left out") if same else same
+        return on.noted(on.same(gold[1][-1], b.text, depth + 1), "the name is left out")
     if answer:
-        same = on.same(a.text, answer[1][-1], depth + 1)
-        return on.note("given by name") if same else same
+        return on.noted(on.same(a.text, answer[1][-1], depth + 1), "given by name")
     if a.kind is Kind.EQUATION:
         return False  # an equation is not its right-hand side
     if on.how.worked_out and not any(on.same(a.text, side, depth + 1) for side in b.parts):

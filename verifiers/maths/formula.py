@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -51,30 +52,29 @@ def names(tree: Node) -> frozenset[str]:
     return frozenset(found)
 
 
-def whole_names(tree: Node) -> frozenset[str]:
-    """Return the names that must be integers: in the bounds of a series, under ``!!``."""
-    found: set[str] = set()
+def nodes(tree: Node) -> Iterator[Node]:
+    """Yield a tree and all its operands, and theirs."""
     waiting = [tree]
     while waiting:
         node = waiting.pop()
+        yield node
+        waiting.extend(node.parts)
+
+
+def whole_names(tree: Node) -> frozenset[str]:
+    """Return the names that must be integers: in the bounds of a series, under ``!!``."""
+    found: set[str] = set()
+    for node in nodes(tree):
         if node.kind in SERIES:
             found.update(*map(names, node.parts[:2]))
         elif node.name == "double factorial":
             found |= names(node)
-        waiting.extend(node.parts)
     return frozenset(found)
 
 
 def functions(tree: Node) -> frozenset[str]:
     """Return the functions that a formula applies to something with a variable in it."""
-    found: set[str] = set()
-    waiting = [tree]
-    while waiting:
-        node = waiting.pop()
-        if node.kind == "call" and names(node):
-            found.add(node.name)
-        waiting.extend(node.parts)
-    return frozenset(found)
+    return frozenset(node.name for node in nodes(tree) if node.kind == "call" and names(node))
 
 
 def is_polynomial(tree: Node) -> bool:
@@ -97,7 +97,7 @@ def is_natural(value: Fraction) -> bool:
 
 def size(tree: Node) -> int:
     """Count its nodes."""
-    return 1 + sum(size(part) for part in tree.parts)
+    return sum(1 for _ in nodes(tree))
 
 
 # -- making trees: numbers are folded, and nothing else ----------------------------------------

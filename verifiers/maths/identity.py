@@ -12,6 +12,7 @@ import functools
 import hashlib
 from typing import Any
 
+from .comparison import all_of
 from .evaluate import DIGITS, Point, TooLargeError, double_value, magnitude, precise_value
 from .formula import SERIES, Node, difference, functions, is_polynomial, names, whole_names
 
@@ -81,11 +82,10 @@ def _jumps(left: Node, right: Node) -> bool:
 def _same_at_whole(left: Node, right: Node, variables: frozenset[str]) -> bool | None:
     """Compare formulas with rounding, or with integer variables, at integers."""
     order = sorted(variables)
-    found = [
+    return all_of(
         _same_at(left, right, {name: k // 7**j + 2 * j + 1 for j, name in enumerate(order)})
         for k in (*range(50), 359, 1000, 2519, 9998, 10**6 + 6)
-    ]
-    return False if False in found else None if None in found else True
+    )
 
 
 def _same_series(
@@ -93,18 +93,14 @@ def _same_series(
 ) -> bool | None:
     """Compare formulas with integer variables, as the bounds of a sum, at the first integers."""
     order = sorted(variables)
-    found = [
-        _same_at(
-            left,
-            right,
-            {
-                name: k // 5**j + j + 1 if name in whole else _coordinate(name, k % len(_RANGES))
-                for j, name in enumerate(order)
-            },
-        )
+    points = (
+        {
+            name: k // 5**j + j + 1 if name in whole else _coordinate(name, k % len(_RANGES))
+            for j, name in enumerate(order)
+        }
         for k in (*range(16), 23, 40)
-    ]
-    return False if False in found else None if None in found else True
+    )
+    return all_of(_same_at(left, right, point) for point in points)
 
 
 def _same_over(left: Node, right: Node, variables: frozenset[str]) -> bool | None:

@@ -89,7 +89,7 @@ class Math(Verifier):
         """Judge one reply against a reference that was checked."""
         found = final_answer(reply, self.extract)
         if found.text is None:
-            return Verdict.wrong(found.reason, status=Status.UNPARSEABLE)
+            return Verdict.unparseable(found.reason)
         known = read_reference(reference)
         if isinstance(known, str):
             return self._pairs([_paired(known, found)])[0]
@@ -172,15 +172,15 @@ class Math(Verifier):
                 else Verdict.fault(Status.BAD_GOLD, fault)
             )
         except Exception as error:  # a bug in a verifier is ours; the cause stays in the reason
-            return _bug(error)
+            return Verdict.from_error(error)
 
     def _extracted(self, reply: str, gold: str) -> tuple[str, str] | Verdict:
         try:
             found = final_answer(reply, self.extract)
         except Exception as error:
-            return _bug(error)
+            return Verdict.from_error(error)
         if found.text is None:
-            return Verdict.wrong(found.reason, status=Status.UNPARSEABLE)
+            return Verdict.unparseable(found.reason)
         return _paired(gold, found)
 
     def check_reference(self, reference: Any) -> str | None:
@@ -244,17 +244,13 @@ class Math(Verifier):
         try:
             same = compared(gold, answer, on)
         except Exception as error:
-            return _bug(error)
+            return Verdict.from_error(error)
         if same is None and self.conventions.worked_out and read_number(gold) is not None:
             same = False  # a worker would work it out
         if same is None and _TOWER.search(answer) and not _TOWER.search(gold):
             return Verdict.wrong("too large to compute", status=Status.TIMEOUT, extracted=answer)
         if same is None and len(answer) > 400 + 8 * len(gold):
-            return Verdict.wrong(
-                f"too long to compare with {_short(gold)}",
-                status=Status.UNPARSEABLE,
-                extracted=answer,
-            )
+            return Verdict.unparseable(f"too long to compare with {_short(gold)}", extracted=answer)
         if same is None:
             return None
         if same:
@@ -271,20 +267,16 @@ class Math(Verifier):
     def _concluded(self, pair: tuple[str, str], finding: Finding | WorkerError) -> Verdict:
         gold, answer = pair
         if isinstance(finding, WorkerError):
-            return _bug(finding)
+            return Verdict.from_error(finding)
         if finding.kind == "same":
             return Verdict.correct(finding.reason, extracted=answer)
         if finding.kind == "bad_gold":
             # The gold was found good when it was checked: an odd answer brought the pair to the
             # worker, and must not buy itself a None.
             why = f"it cannot be compared with {_short(gold)}: {finding.reason}"
-            return Verdict.wrong(why, status=Status.UNPARSEABLE, extracted=answer)
+            return Verdict.unparseable(why, extracted=answer)
         reason = f"not {_short(gold)}" if finding.kind == "different" else finding.reason
         return Verdict.wrong(reason, status=_STATUS[finding.kind], extracted=answer)
-
-
-def _bug(error: Exception) -> Verdict:
-    return Verdict.fault(Status.VERIFIER_ERROR, f"{type(error).__name__}: {error}")
 
 
 def _paired(gold: str, found: Answer) -> tuple[str, str]:

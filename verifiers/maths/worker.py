@@ -16,7 +16,6 @@ import os
 import pkgutil
 import select
 import signal
-import struct
 import subprocess
 import sys
 import threading
@@ -197,32 +196,22 @@ class _OverrunError(Exception):
 
 def _send(process: subprocess.Popen[bytes], value: dict[str, Any]) -> None:
     assert process.stdin is not None  # noqa: S101  # made with PIPE
-    body = json.dumps(value).encode()
-    data = memoryview(struct.pack(">I", len(body)) + body)
+    data = memoryview(json.dumps(value).encode() + b"\n")
     while data:
         data = data[process.stdin.write(data) :]
 
 
 def _receive(process: subprocess.Popen[bytes], deadline: float) -> dict[str, Any] | None:
-    """Read the next frame, or ``None`` if none has begun by the deadline."""
+    """Read the next line, or ``None`` if none has begun by the deadline."""
     assert process.stdout is not None  # noqa: S101  # made with PIPE
     waiting = select.poll()  # select() itself knows no descriptor above 1023
     waiting.register(process.stdout, select.POLLIN | select.POLLHUP)
     if not waiting.poll(max(0.0, deadline - time.monotonic()) * 1000):
         return None
-    head = _exactly(process, 4)
-    return dict(json.loads(_exactly(process, struct.unpack(">I", head)[0])))
-
-
-def _exactly(process: subprocess.Popen[bytes], size: int) -> bytes:
-    assert process.stdout is not None  # noqa: S101  # made with PIPE
-    data = b""
-    while len(data) < size:
-        more = process.stdout.read(size - len(data))
-        if not more:
-            raise EOFError
-        data += more
-    return data
+    line = process.stdout.readline()
+    if not line.endswith(b"\n"):
+        raise EOFError
+    return dict(json.loads(line))
 
 
 def cpu_seconds(pid: int) -> float | None:

@@ -14,7 +14,7 @@ from ..text.boxes import boxes
 from ..text.labels import unlabelled
 from ..text.read_answer import strip_signs
 from ..text.thought import after_thinking
-from ..verdict import Status, Verdict
+from ..verdict import Verdict
 from .puzzle import BadReference, PuzzleVerifier, check_whole, fields
 from .reading import Unreadable
 
@@ -69,7 +69,7 @@ class Countdown(PuzzleVerifier):
         try:
             value, used = _Reader(found, signs=self.signs).read()
         except Unreadable as error:
-            return Verdict.wrong(str(error), status=Status.UNPARSEABLE, extracted=found)
+            return Verdict.unparseable(str(error), extracted=found)
         except ZeroDivisionError:
             return Verdict.wrong("divides by zero", extracted=found)
         if extra := _listed(used - given):

@@ -9,7 +9,7 @@ from ..shown import shown
 from ..text.answer import Answer
 from ..text.labels import after_list_label
 from ..text.read_answer import BLOCK, read_answer
-from ..verdict import Status, Verdict
+from ..verdict import Verdict
 from ..verifier import Verifier
 from .reading import Unreadable, unmarked
 
@@ -73,7 +73,7 @@ class PuzzleVerifier(Verifier):
         """Check the first reading that has the form of an answer."""
         found = read_answer(reply, self.rules, longest=self.max_answer)
         if found.text is None:
-            return Verdict.wrong(found.reason, status=Status.UNPARSEABLE)
+            return Verdict.unparseable(found.reason)
         first = ""
         for text in self.readings(reply, found):
             try:
@@ -84,7 +84,7 @@ class PuzzleVerifier(Verifier):
             if fault is None:
                 return Verdict.correct(self.praise, extracted=text)
             return Verdict.wrong(fault, extracted=text)
-        return Verdict.wrong(first, status=Status.UNPARSEABLE, extracted=found.text)
+        return Verdict.unparseable(first, extracted=found.text)
 
     def demands(self, option: str, reference: Any) -> bool:
         """Return True if an option is set here or in the reference."""

@@ -12,7 +12,7 @@ from ..text.boxes import boxes
 from ..text.extract import final_answer
 from ..text.fences import unfenced
 from ..text.labels import unlabelled
-from ..verdict import Status, Verdict
+from ..verdict import Verdict
 from .puzzle import BadReference, PuzzleVerifier, fields
 
 _MOST_CHARACTERS = 20_000
@@ -97,7 +97,7 @@ class RegexSynthesis(PuzzleVerifier):
         """Find the expression, and try it on the strings."""
         found, reason = _expression(reply, reference["positive"])
         if found is None:
-            return Verdict.wrong(reason, status=Status.UNPARSEABLE)
+            return Verdict.unparseable(reason)
         most = min(self.longest, _memorised(reference) - 1)
         if len(found) > most:
             return Verdict.wrong(
@@ -107,7 +107,7 @@ class RegexSynthesis(PuzzleVerifier):
             pattern = _compiled(found)
         except (re2.error, ValueError) as error:
             why = f"RE2 cannot read it: {_reason(error)}"
-            return Verdict.wrong(why, status=Status.UNPARSEABLE, extracted=found)
+            return Verdict.unparseable(why, extracted=found)
         fault = _mistake(pattern, reference)
         if fault is not None:
             return Verdict.wrong(fault, extracted=found)

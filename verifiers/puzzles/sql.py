@@ -107,7 +107,7 @@ class SQL(PuzzleVerifier):
         """Find the query and run it."""
         query, reason = find_query(reply)
         if query is None:
-            return Verdict.wrong(reason, status=Status.UNPARSEABLE)
+            return Verdict.unparseable(reason)
         finding = self._ask(reference, query)
         if finding.kind == "same":
             return Verdict.correct(finding.reason, extracted=query)

@@ -8,7 +8,7 @@ from ....verifiers import Math
 from ...task import Task
 from ..reading import Row, Types
 from .data_env import AnswerEnv, id_of, question_in
-from .final_number import asked, solved, whole_number
+from .prompts import asked, solved, whole_number
 
 _HOW = (
     "The answer is a whole number of at most three digits. Solve the problem step by step, then "

@@ -11,7 +11,7 @@ from ...task import Task
 from ..reading import Row, Types
 from .choices import options_of, right_letter, shown
 from .data_env import AnswerEnv, id_of, question_in
-from .final_number import BOXED, asked, solved, whole_number
+from .prompts import BOXED, asked, solved, whole_number
 
 _HOW = "Solve the problem step by step, then put the letter of the right option in \\boxed{}."
 

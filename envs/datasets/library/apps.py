@@ -8,7 +8,7 @@ from ....sandbox import problem_from_apps
 from ...task import Task
 from ..reading import Row, Types
 from .data_env import ProgramEnv, id_of, question_in
-from .program_prompt import program_prompt
+from .prompts import program_prompt
 
 _FIELDS: dict[str, Types] = {"question": str, "input_output": (str, dict)}
 _OPTIONAL: dict[str, Types] = {

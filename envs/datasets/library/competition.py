@@ -13,7 +13,7 @@ from ...task import Task
 from ..bad_rows import OnBadRows
 from ..reading import Row, Types
 from .data_env import AnswerEnv, id_of, question_in
-from .final_number import BOXED_ANSWER, asked, solved
+from .prompts import BOXED_ANSWER, asked, solved
 
 _FIELDS: dict[str, Types] = {}  # the layouts share no field
 _OPTIONAL: dict[str, Types] = {

@@ -20,7 +20,7 @@ from ..reading import REMEDY, DataError, Row, Types, placed_rows
 from ..source import Rows
 from ..split_files import find_split, is_for_evaluation
 from ..splits import SAMPLE
-from ..table import refuse_reference, refuse_solution, refuse_twice
+from ..table import usable
 
 
 class DataEnv(TextEnv):
@@ -99,15 +99,12 @@ class DataEnv(TextEnv):
         wanted = [(index, where, row) for index, where, row in placed if self.wants(row)]
         if not wanted:
             raise DataError(f"{self.data} has {total} rows, and none is what was asked for")
-        found = bad.keep(wanted, self._task)
-        found = bad.keep(found, refuse_twice())
-        found = bad.keep(found, refuse_reference(judge))
-        if check_solutions:
-            found = bad.keep(found, refuse_solution(judge, [task for *_, task in found]))
+        made = bad.keep(wanted, self._task)
+        tasks = usable(made, bad, judge, check_solutions=check_solutions)
         left_out = bad.close(str(self.data), total)
-        if not found:
+        if not tasks:
             raise DataError(f"{self.data}: none of the rows that were asked for can be used")
-        source = Rows([task for _, _, task in found], self._kind(found_split))
+        source = Rows(tasks, self._kind(found_split))
         source.bad_rows = left_out
         super().__init__(source, judge, checked=True, render_mode=render_mode)
 

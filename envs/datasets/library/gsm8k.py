@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from ....verifiers import Math, read_number
+from ...accuracy import thought
 from ...task import Task
 from ..reading import Row
 from .data_env import AnswerEnv, question_in
-from .final_number import BOXED, asked
+from .prompts import BOXED, asked
 
 _FIELDS = {"question": str, "answer": str}
 
@@ -40,11 +41,10 @@ class GSM8K(AnswerEnv):
             raise ValueError(
                 f"'answer' must end in '####' and the gold number, got {row['answer'][-80:]!r}"
             )
-        thought = f"<think>{steps}</think><answer>{gold}</answer>"
         return Task(
             prompt=asked(question_in(row, "question"), BOXED, think=self.think),
             reference=gold,
             id=f"{self.split}-{number}",
             metadata={"steps": steps.count("<<")},
-            solution=thought if self.think else row["answer"],
+            solution=thought(steps, gold) if self.think else row["answer"],
         )

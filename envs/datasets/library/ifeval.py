@@ -12,11 +12,7 @@ from ..bad_rows import OnBadRows
 from ..reading import Row, Types
 from .data_env import DataEnv, id_of, question_in
 
-_FIELDS = {
-    "prompt": str,
-    "instruction_id_list": list,
-    "kwargs": list,
-}
+_FIELDS = {"prompt": str, "instruction_id_list": list, "kwargs": list}
 _OPTIONAL: dict[str, Types] = {"key": (str, int), "solution": str}
 
 

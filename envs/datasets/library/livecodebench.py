@@ -10,7 +10,7 @@ from ...task import Task
 from ..bad_rows import OnBadRows
 from ..reading import Row, Types
 from .data_env import ProgramEnv, id_of, question_in
-from .program_prompt import program_prompt
+from .prompts import program_prompt
 
 _FIELDS = {"question_content": str}
 _OPTIONAL: dict[str, Types] = {

@@ -6,13 +6,14 @@ from pathlib import Path
 from string import ascii_uppercase
 
 from ....verifiers import MultipleChoice as MultipleChoiceVerifier
+from ...accuracy import thought
 from ...seeding import rng_at
 from ...task import Task
 from ..bad_rows import OnBadRows
 from ..reading import Row, Types
 from .choices import options_of, right_letter, shown
 from .data_env import AnswerEnv, id_of, question_in
-from .final_number import asked
+from .prompts import asked
 
 _HOW = "Choose one option: end with a line that has its letter and nothing else."
 _TOPICS = ("subject", "category", "High-level domain")
@@ -82,14 +83,13 @@ class MultipleChoice(AnswerEnv):
             letter = ascii_uppercase[order.index(ascii_uppercase.index(letter))]
             options = [options[i] for i in order]
         answer = f"{letter}) {options[ascii_uppercase.index(letter)]}"
-        reply = f"The answer is {answer}"
         topic = next((row[key] for key in _TOPICS if isinstance(row.get(key), str)), None)
         return Task(
             prompt=asked(f"{question}\n\n{shown(options)}", _HOW, think=self.think),
             reference={"answer": letter, "options": options},
             id=id_of(row, "id", "question_id", default=f"{self.split}-{number}"),
             metadata={} if topic is None else {"topic": topic},
-            solution=f"<think>I choose.</think><answer>{answer}</answer>" if self.think else reply,
+            solution=thought("I choose.", answer) if self.think else f"The answer is {answer}",
         )
 
 

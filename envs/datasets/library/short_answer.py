@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Literal
 
 from ....verifiers import ShortAnswer as ShortAnswerVerifier
-from ...accuracy import accuracy_rubric
+from ...accuracy import accuracy_rubric, thought
 from ...task import Task
 from ..bad_rows import OnBadRows
 from ..reading import Row, Types
 from .data_env import DataEnv, id_of, question_in
-from .final_number import asked
+from .prompts import asked
 
 _HOW = (
     "Answer with a few words of the text and nothing else. Where the text does not tell, reply "
@@ -84,5 +84,5 @@ class ShortAnswer(DataEnv):
             reference=known,
             id=id_of(row, "id", default=f"{self.split}-{number}"),
             metadata={"answerable": bool(known)},
-            solution=f"<think>I read it.</think><answer>{reply}</answer>" if self.think else reply,
+            solution=thought("I read it.", reply) if self.think else reply,
         )

@@ -8,13 +8,9 @@ from ....verifiers import Math, read_number
 from ...task import Task
 from ..reading import Row, Types
 from .data_env import AnswerEnv, id_of, question_in
-from .final_number import BOXED, asked, solved
+from .prompts import BOXED, asked, solved
 
-_FIELDS: dict[str, Types] = {
-    "Body": str,
-    "Question": str,
-    "Answer": (str, int, float),
-}
+_FIELDS: dict[str, Types] = {"Body": str, "Question": str, "Answer": (str, int, float)}
 _OPTIONAL: dict[str, Types] = {"ID": (str, int), "Equation": str, "Type": str}
 
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from assay.envs import EpisodeGroup
+from assay.envs.group_summary import Score
 from assay.grpo import (
     GRPOConfig,
     ModelPolicy,
@@ -28,7 +29,7 @@ from assay.grpo import (
 from assay.grpo.advantage import whiten
 from assay.grpo.batch import row_of
 from assay.grpo.loss import kl_estimate, merge_sums
-from assay.grpo.tasks import Rollout, SampledTasks, Score
+from assay.grpo.tasks import Rollout, SampledTasks
 
 from .critic import Critic, gae, read_values, value_gradient
 from .fit import Metrics, Run, descend

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from assay.family.trainers.fit import descend
 from assay.grpo import Objective, derive_seed, policy_loss
-from assay.grpo.loss import count, merge_sums, policy_sums
+from assay.grpo.loss import loss_denominator, merge_sums, policy_sums
 
 from .units import Credit, Scorer, UnitPolicy, Units, outcome_credit
 
@@ -150,7 +150,7 @@ class UnitLearner:
         else:
             logprobs, kl = self.policy.read_with_kl(units, self.reference)
         lengths = units.mask.sum(dim=1)
-        denominator = count(lengths, average=config.loss, max_tokens=units.mask.shape[1])
+        denominator = loss_denominator(lengths, average=config.loss, max_tokens=units.mask.shape[1])
         old = units.logprobs, advantages, units.mask, config
         loss = policy_loss(logprobs, *old, denominator=denominator, kl=kl)
         self.optimizer.zero_grad(set_to_none=True)

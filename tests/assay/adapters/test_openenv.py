@@ -182,7 +182,7 @@ def test_a_lone_reply_is_never_judged(address):
     assert verdict.score is None
 
 
-def test_a_server_that_overlooks_seeds_is_told(address):
+def test_a_server_that_overlooks_seeds_is_reported(address):
     drawn = iter(("Say a.", "Say b.", "Say c."))
     env = echo(address, prompt=lambda seen: next(drawn))
     with pytest.raises(RewardFault, match="seeded=False"):

@@ -73,19 +73,19 @@ def test_what_one_reply_does_not_have_is_refused(found):
 
 
 def test_our_tasks_score_there_as_here(found):
-    told = found["exported"]
-    assert told["right"] == [1.0] * 8
-    assert told["wrong"] == [0.0] * 8
-    assert told["keys"] == 8
-    assert not told["leak"]
-    assert told["name"] == "Arithmetic"
+    shown = found["exported"]
+    assert shown["right"] == [1.0] * 8
+    assert shown["wrong"] == [0.0] * 8
+    assert shown["keys"] == 8
+    assert not shown["leak"]
+    assert shown["name"] == "Arithmetic"
 
 
 def test_our_parts_are_their_metrics(found):
-    told = found["exported"]
-    assert told["metrics"] == {"right": 1.0, "short": 1.0}
-    assert told["info"] == {"assay": {"status": "correct", "reason": "equal"}}
-    assert told["reward"] == 0.5
+    shown = found["exported"]
+    assert shown["metrics"] == {"right": 1.0, "short": 1.0}
+    assert shown["info"] == {"assay": {"status": "correct", "reason": "equal"}}
+    assert shown["reward"] == 0.5
 
 
 def test_a_fault_of_ours_is_an_error_of_their_trace(found):
@@ -94,6 +94,6 @@ def test_a_fault_of_ours_is_an_error_of_their_trace(found):
 
 
 def test_a_poisoned_reply_spoils_no_neighbour(found):
-    told = found["poisoned"]
-    assert told["errors"] == []
-    assert told["here"] == told["there"] == [1.0, 0.0, 0.0] * 7
+    shown = found["poisoned"]
+    assert shown["errors"] == []
+    assert shown["here"] == shown["there"] == [1.0, 0.0, 0.0] * 7

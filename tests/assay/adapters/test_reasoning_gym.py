@@ -80,8 +80,8 @@ def test_scores_agree_with_the_packages(name):
             if (name, answer) in WE_ARE_RIGHT or name == "game_of_life_halting":
                 assert (verdict.score == 1.0) is (answer == entry["answer"])
             else:
-                told = (name, answer, verdict.reason)
-                assert (verdict.score == 1.0) is theirs(dataset, answer.strip(), entry), told
+                shown = (name, answer, verdict.reason)
+                assert (verdict.score == 1.0) is theirs(dataset, answer.strip(), entry), shown
 
 
 @pytest.mark.parametrize("name", [n for n in JUDGED if n not in SLOW])

@@ -15,7 +15,7 @@ parquet = pytest.importorskip("pyarrow.parquet")
 
 def managed(compute_score, rows, replies):
     """As verl's ``naive`` manager does: keywords, a dict with ``score``, one list for each key."""
-    told = {}
+    columns = {}
     for row, reply in zip(rows, replies, strict=True):
         found = compute_score(
             data_source=row["data_source"],
@@ -24,8 +24,8 @@ def managed(compute_score, rows, replies):
             extra_info={**row["extra_info"], "num_turns": None, "rollout_reward_scores": {}},
         )
         for key, value in found.items():
-            told.setdefault(key, []).append(value)
-    return told
+            columns.setdefault(key, []).append(value)
+    return columns
 
 
 class Flaky(Verifier):
@@ -54,10 +54,10 @@ def test_written_rows_are_judged_as_the_environment_judges(tmp_path):
     tasks = [env.task(row["extra_info"]["index"]) for row in rows]
     assert [row["prompt"] for row in rows] == [[dict(m) for m in t.messages] for t in tasks]
     replies = [t.solution if i % 2 else "I have no idea of it" for i, t in enumerate(tasks)]
-    told = managed(verl_reward(env), rows, replies)
-    assert told["score"] == [float(i % 2) for i in range(20)]
-    assert told["acc"] == told["score"]
-    assert set(told["status"]) == {"correct", "unparseable"}
+    columns = managed(verl_reward(env), rows, replies)
+    assert columns["score"] == [float(i % 2) for i in range(20)]
+    assert columns["acc"] == columns["score"]
+    assert set(columns["status"]) == {"correct", "unparseable"}
 
 
 def test_every_reply_has_the_same_keys():
@@ -79,7 +79,7 @@ def test_a_fault_of_ours_is_tried_again_then_raised():
         verl_reward(Flaky(3))("x", "reply", "null")
 
 
-def test_several_environments_are_told_apart_by_data_source():
+def test_several_environments_are_chosen_by_data_source():
     score = verl_reward({"cities": Exact(), "sums": Math()})
     assert score("sums", r"\boxed{0.5}", '"1/2"')["score"] == 1.0
     assert score("cities", "0.5", '"1/2"')["score"] == 0.0

@@ -68,10 +68,10 @@ class Headless:
         )  # fmt: skip
 
     def _address(self) -> str:
-        told = Path(self.home) / "DevToolsActivePort"
+        details = Path(self.home) / "DevToolsActivePort"
         until = time.monotonic() + 60
         while time.monotonic() < until:
-            lines = told.read_text().split() if told.exists() else []
+            lines = details.read_text().split() if details.exists() else []
             if len(lines) == 2:
                 return f"ws://127.0.0.1:{lines[0]}{lines[1]}"
             assert self.process.poll() is None, "the browser ended"
@@ -92,13 +92,13 @@ class Headless:
             self._note(answer)
 
     def _note(self, event) -> None:
-        method, told = event.get("method"), event.get("params", {})
+        method, details = event.get("method"), event.get("params", {})
         if method == "Network.requestWillBeSent":
-            self.asked.append(told["request"]["url"])
+            self.asked.append(details["request"]["url"])
         elif method == "Runtime.exceptionThrown":
-            self.complaints.append(str(told["exceptionDetails"].get("exception")))
-        elif method == "Log.entryAdded" and told["entry"]["level"] == "error":
-            self.complaints.append(told["entry"]["text"])
+            self.complaints.append(str(details["exceptionDetails"].get("exception")))
+        elif method == "Log.entryAdded" and details["entry"]["level"] == "error":
+            self.complaints.append(details["entry"]["text"])
 
     def run(self, script: str):
         """Value of a script; promises are awaited."""

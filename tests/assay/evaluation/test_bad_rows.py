@@ -18,20 +18,20 @@ def rows(tmp_path):
 
 
 def test_bad_rows_are_listed_and_nothing_runs(run, rows, tmp_path) -> None:
-    code, _, told = run("eval", "assay/MATH-v1", "-p", "mine_for_eval:silent", "--data", rows)
+    code, _, err = run("eval", "assay/MATH-v1", "-p", "mine_for_eval:silent", "--data", rows)
     assert code == 2
-    assert "2 of 6 rows" in told
-    assert "line 5" in told
-    assert "line 6" in told
-    assert "on_bad_rows='skip'" in told
+    assert "2 of 6 rows" in err
+    assert "line 5" in err
+    assert "line 6" in err
+    assert "on_bad_rows='skip'" in err
     assert not (tmp_path / "runs").exists()
 
 
-def test_rows_that_are_left_out_are_told_and_stand_in_the_record(run, rows, tmp_path) -> None:
+def test_rows_that_are_left_out_are_reported_and_recorded(run, rows, tmp_path) -> None:
     skip = ("--data", rows, "--set", "on_bad_rows=skip", "-o", "run")
-    code, shown, told = run("eval", "assay/MATH-v1", "-p", "mine_for_eval:torn", *skip)
+    code, shown, err = run("eval", "assay/MATH-v1", "-p", "mine_for_eval:torn", *skip)
     assert code == 0, shown
-    assert "2 of 6 rows" in told
+    assert "2 of 6 rows" in err
     record = json.loads((tmp_path / "run" / "run.json").read_text())
     left_out = record["environment"]["bad_rows"]
     assert left_out["left_out"] == 2
@@ -48,8 +48,8 @@ def test_completions_are_scored_and_the_environment_audited_without_bad_rows(
     completions.write_text("\n".join(map(json.dumps, lines)))
     skip = ("--data", rows, "--set", "on_bad_rows=skip")
     assert run("score", "assay/MATH-v1", completions, "--data", rows)[0] == 2
-    code, shown, told = run("score", "assay/MATH-v1", completions, *skip)
+    code, shown, err = run("score", "assay/MATH-v1", completions, *skip)
     assert code == 0, shown
-    assert "2 of 6 rows" in told
-    code, _, told = run("audit", "assay/MATH-v1", *skip, "--check", "references")
-    assert code == 0, told
+    assert "2 of 6 rows" in err
+    code, _, err = run("audit", "assay/MATH-v1", *skip, "--check", "references")
+    assert code == 0, err

@@ -11,7 +11,7 @@ SUMS = ["assay/Arithmetic-v1", "--set", "operators=+"]
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "words"),
     [
         (["-n", 0], "-n must be at least 1"),
         (["--limit", 0], "--limit must be at least 1"),
@@ -23,9 +23,9 @@ SUMS = ["assay/Arithmetic-v1", "--set", "operators=+"]
         (["--by", "nothing"], "--by: no task has the metadata 'nothing'"),
     ],
 )
-def test_settings_without_a_meaning_are_refused(run, tmp_path, given, told) -> None:
+def test_settings_without_a_meaning_are_refused(run, tmp_path, given, words) -> None:
     code, _, err = run("eval", *SUMS, "-p", "mine_for_eval:sums", "-o", "r", *given)
-    assert (code, told in err) == (2, True), err
+    assert (code, words in err) == (2, True), err
     assert not (tmp_path / "r").exists()
 
 
@@ -40,7 +40,7 @@ def data(tmp_path):
     return ["eval", "assay/GSM8K-v1", "--data", "data.jsonl", "-p", "saved.jsonl", "-o", "r"]
 
 
-def test_tasks_without_completions_are_told(run, tmp_path, data) -> None:
+def test_tasks_without_completions_are_reported(run, tmp_path, data) -> None:
     saved(tmp_path / "saved.jsonl", [(0, "1"), (0, "1"), (2, "3")])
     code, _, err = run(*data, "-n", 2)
     assert code == 0, err
@@ -68,7 +68,7 @@ def test_a_named_task_is_found_behind_the_limit(run, tmp_path, data) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "words"),
     [
         ("{", "saved.jsonl, line 2: not JSON"),
         ('{"task": 0}', "saved.jsonl, line 2: a row needs the fields 'task' and 'completion'"),
@@ -77,19 +77,19 @@ def test_a_named_task_is_found_behind_the_limit(run, tmp_path, data) -> None:
         ('{"task": "x", "completion": ""}', "line 2: no task has the id 'x'"),
     ],
 )
-def test_a_bad_row_is_named_by_line_and_field(run, tmp_path, data, row, told) -> None:
+def test_a_bad_row_is_named_by_line_and_field(run, tmp_path, data, row, words) -> None:
     (tmp_path / "saved.jsonl").write_text('{"task": 0, "completion": "1"}\n' + row + "\n")
     code, _, err = run(*data)
-    assert (code, told in err) == (2, True), err
+    assert (code, words in err) == (2, True), err
 
 
 def test_replies_that_are_no_text_or_odd_text(run, tmp_path) -> None:
-    for name, told in (
+    for name, words in (
         ("silent", "mine_for_eval:silent must return the reply as text, got None"),
         ("Texts", "a policy gives a Completion for each conversation"),
     ):
         code, _, err = run("eval", *SUMS, "-p", f"mine_for_eval:{name}", "--limit", 2, "-o", name)
-        assert (code, told in err) == (2, True), err
+        assert (code, words in err) == (2, True), err
     for name in ("t", "u"):
         args = ["-p", "mine_for_eval:torn", "--limit", 2, "-o", name]
         assert run("eval", *SUMS, *args)[0] == 0

@@ -32,7 +32,7 @@ def statuses(path):
     return [e.status.value for g in read_groups(path) for e in g.episodes]
 
 
-def test_corrected_references_are_told_and_taken(judged, tmp_path) -> None:
+def test_corrected_references_are_reported_and_used(judged, tmp_path) -> None:
     data(tmp_path / "data.jsonl", [1, 2, 3])
     code, _, err = judged("rescore", "first", "-o", "same")
     assert code == 0

@@ -90,7 +90,7 @@ def test_most_votes_win_and_a_tie_is_shared() -> None:
     assert vote(RIGHT, LOST, WRONG, WRONG) == 0.0
 
 
-def test_where_many_answers_are_right_they_are_told_apart() -> None:
+def test_where_many_answers_are_right_they_are_kept_apart() -> None:
     replies = group("a", "right:1+3", "right:3+1", "wrong:5", "wrong:5").episodes
     assert majority(ballots(replies, many_answers=False)) == 0.5
     assert majority(ballots(replies, many_answers=True)) == 0.0

@@ -1,4 +1,4 @@
-"""`assay view` as a person meets it, in headless Chromium without a network."""
+"""`assay view` in headless Chromium without a network."""
 
 import pytest
 
@@ -48,8 +48,8 @@ def test_a_thousand_groups_are_filtered_opened_and_compared(page, thousand) -> N
         "document.querySelector('.compare')",
     )
     assert took < GUARD_MS
-    told = page.run("document.querySelector('.compare').innerText")
-    assert "Reply 1 against reply 6" in told
+    seen = page.run("document.querySelector('.compare').innerText")
+    assert "Reply 1 against reply 6" in seen
     assert page.run("document.querySelectorAll('.compare del, .compare ins').length") > 1
     sides = page.run("[...document.querySelectorAll('.two pre')].map(p => p.textContent)")
     cards = page.run("[0, 5].map(i => document.querySelectorAll('.card pre')[i].textContent)")
@@ -114,8 +114,8 @@ def test_runs_of_nothing_of_faults_and_of_numbers_that_json_lacks(running, page,
         page.go(server.url, "document.querySelector('.plots')")
         assert "of 3 groups so far" in page.run("document.getElementById('tiles').innerText")
         page.act("document.querySelector('.item').click()", "document.querySelector('.card')")
-        told = page.run("document.querySelector('.about').innerText")
-        assert told.split() == ["reference", '["nan"]', "weight", "inf"]
+        seen = page.run("document.querySelector('.about').innerText")
+        assert seen.split() == ["reference", '["nan"]', "weight", "inf"]
         assert page.run("document.querySelector('.score').textContent") == "none"
         assert page.complaints == []
     written(tmp_path / "empty", [], tasks=3)

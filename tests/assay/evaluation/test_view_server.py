@@ -26,10 +26,10 @@ def ask(server, path: str, host: str | None = None):
     return answer, body
 
 
-def test_it_tells_the_run_its_groups_and_one_of_them(server) -> None:
+def test_it_serves_the_run_its_groups_and_one_of_them(server) -> None:
     home = server.home
-    told = json.loads(ask(server, f"{home}data/run")[1])
-    assert (told["name"], told["done"], told["summary"]["replies"]) == ("run", 3, 24)
+    sent = json.loads(ask(server, f"{home}data/run")[1])
+    assert (sent["name"], sent["done"], sent["summary"]["replies"]) == ("run", 3, 24)
     rows = json.loads(ask(server, f"{home}data/index")[1])["groups"]
     assert [row["id"] for row in rows] == ["shop-0000", "shop-0001", "shop-0002"]
     group = json.loads(ask(server, f"{home}data/group/2")[1])
@@ -89,7 +89,7 @@ def test_a_damaged_line_is_named(demo, tmp_path) -> None:
         open_pages(run)
 
 
-def test_files_that_are_gone_are_told(running, demo, tmp_path) -> None:
+def test_files_that_are_gone_are_reported(running, demo, tmp_path) -> None:
     run = demo.write_run(tmp_path / "run", 2)
     with running(ViewServer(open_pages(run))) as server:
         (run / "groups.jsonl").unlink()

@@ -187,6 +187,41 @@ def _by_messages(url: str, session):
     return text["text"], call["name"], call["input"], last
 
 
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_call_of_a_strict_tool_fits_its_schema(start, loaded, strict: bool) -> None:
+    """One that does not stays text."""
+    said = '<tool_call>\n{"name": "look", "arguments": {"at": 5}}\n</tool_call>'
+    gateway, url = start(engine=Script(loaded[1], said, said.replace("5", '"x"')), max_tokens=100)
+    tools = [{**LOOK, "function": {**LOOK["function"], "strict": strict}}]
+    create = client(url, gateway.open()).chat.completions.create
+    wrong, right = (create(model="m", messages=GO, tools=tools).choices[0] for _ in range(2))
+    assert (wrong.message.tool_calls is None) == strict
+    assert wrong.message.content == (said if strict else None)
+    assert json.loads(right.message.tool_calls[0].function.arguments) == {"at": "x"}
+
+
+def test_messages_by_anthropics_form(start, loaded) -> None:
+    """Stop texts are named, and errors have its form."""
+    gateway, url = start(engine=Script(loaded[1], "one two", "one two"))
+    session = gateway.open()
+    asked = {"model": "m", "max_tokens": 9, "messages": GO, "stop_sequences": ["x", " t"]}
+
+    def post(**more: Any) -> httpx.Response:
+        headers = {"x-api-key": session.key}
+        return httpx.post(f"{url}/v1/messages", json={**asked, **more}, headers=headers)
+
+    said = post().json()
+    assert said["content"] == [{"type": "text", "text": "one"}]
+    assert (said["stop_reason"], said["stop_sequence"]) == ("stop_sequence", " t")
+    assert '"stop_sequence": " t"' in post(stream=True).text
+    for more in ({"max_tokens": 0}, {"messages": [*GO, {"role": "assistant", "content": "a"}]}):
+        refused = post(**more)
+        assert (refused.status_code, refused.json()["type"]) == (400, "error")
+        assert refused.json()["error"]["type"] == "invalid_request_error"
+    gateway.end(session)
+    assert post().json()["error"]["code"] == "episode_ended"
+
+
 def test_text_completions_go_on_from_their_ids(start, loaded) -> None:
     engine = Script(loaded[1], "ab", "cd")
     gateway, url = start(engine=engine)
@@ -222,6 +257,9 @@ def test_keys(start) -> None:
     gateway, url = start()
     session = gateway.open()
     assert client(url, session).models.list().data[0].id == "tiny"
+    assert client(url, session).models.retrieve("tiny").id == "tiny"
+    with pytest.raises(openai.NotFoundError):
+        client(url, session).models.retrieve("another")
     gateway.end(session)
     with pytest.raises(openai.APIStatusError) as ended:
         client(url, session).models.list()
@@ -239,6 +277,8 @@ def test_keys(start) -> None:
         ({"logit_bias": {"5": 1}}, "logit_bias"),
         ({"response_format": {"type": "json_object"}}, "response_format.type"),
         ({"tool_choice": "required", "tools": [LOOK]}, "tool_choice"),
+        ({"stop": [5]}, "stop.0"),
+        ({"max_tokens": "5"}, "max_tokens"),
         ({"reasoning_effort": "low"}, "reasoning_effort"),
         ({"top_logprobs": 3, "logprobs": True}, "top_logprobs"),
         ({"temperature": -1}, "temperature"),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import http.client
 import json
 import socket
 import time
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,6 +18,9 @@ import pytest
 
 from assay.gateway.app import AT_ONCE, BODY_BYTES
 from assay.gateway.engine import Sampled
+from assay.gateway.episodes import Refused
+from assay.gateway.requests import ChatBody, CompletionBody, ResponseBody
+from assay.gateway.transformers_engine import TransformersEngine
 
 GO = {"role": "user", "content": "1+1="}
 ON = {"role": "user", "content": "on"}
@@ -84,13 +89,22 @@ def test_a_key_is_all_or_nothing(start) -> None:
         assert found.status_code == 401, key
 
 
+STRICT = (
+    "{% for t in tools or [] %}{{ t.function.parameters.properties.items() }}{% endfor %}"
+    "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no') }}{% endif %}"
+    "{{ m.role[0] }}:{{ m.content }}<eos>\n{% endfor %}{% if add_generation_prompt %}a:{% endif %}"
+)
 NESTED: Any = {"type": "object"}
 for _ in range(180):
     NESTED = {"a": NESTED}
 
 
-def tool(parameters: Any) -> dict[str, Any]:
-    return {"type": "function", "function": {"name": "f", "parameters": parameters}}
+def tool(parameters: Any, **more: Any) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": "f", "parameters": parameters, **more}}
+
+
+CALL = {"id": "x", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+SEEN = {"role": "tool", "tool_call_id": "x", "content": "seen"}
 
 
 @pytest.mark.parametrize(
@@ -124,8 +138,27 @@ def tool(parameters: Any) -> dict[str, Any]:
         {"model": "x" * 10**6},
         {"metadata": NESTED},
         {"stream_options": {"include_usage": True}},
+        {"messages": []},
+        {"messages": [{"role": "user", "content": False}]},
+        {"messages": [{"role": "user", "content": None}]},
+        {"messages": [{"role": "function", "name": "f", "content": "a"}]},
+        {"messages": [GO, {"role": "assistant", "tool_calls": [{**CALL, "type": "custom"}]}]},
+        {"messages": [GO, {"role": "assistant", "tool_calls": [{**CALL, "id": {"a": 1}}]}]},
+        {"messages": [GO, {"role": "assistant", "tool_calls": [CALL, CALL]}, SEEN, SEEN]},
+        {"messages": [SEEN]},
+        {"messages": [GO], "n": "2"},
+        {"messages": [GO], "stream": "true"},
+        {"messages": [GO], "max_tokens": 0},
+        {"messages": [GO], "tools": [{"type": "function", "function": {"name": "f"}}] * 2},
+        {"messages": [GO], "tools": [tool({"$ref": "#"}, strict=True)]},
+        {"messages": [GO], "tools": [tool({"pattern": "(a+)+$"}, strict=True)]},
+        {"messages": [GO], "tool_choice": {"type": "function", "function": {"name": "f"}}},
+        {"messages": [GO], "add_generation_prompt": False},
+        {"messages": [GO], "chat_template": "{{ 7*7 }}"},
+        {"messages": [GO], "continue_final_message": True},
+        {"messages": [GO], "response_format": {"type": "json_schema", "json_schema": {}}},
     ],
-    ids=lambda body: next(iter(body)),
+    ids=lambda body: next(reversed(body)),
 )
 def test_no_request_is_a_fault_of_the_gateways(start, body: dict[str, Any]) -> None:
     """A fault would leave the episode without a score, at the program's will."""
@@ -145,16 +178,31 @@ def test_no_request_is_a_fault_of_the_gateways(start, body: dict[str, Any]) -> N
         ("completions", {"prompt": [[1, 2]]}),
         ("completions", {"prompt": [True, 3]}),
         ("completions", {"prompt": [-1]}),
+        ("completions", {"prompt": ["5"]}),
+        ("completions", {"prompt": [5.0]}),
+        ("completions", {"prompt": ["a", "b"]}),
+        ("completions", {"prompt": ""}),
+        ("completions", {"prompt": "a", "suffix": "b"}),
         ("completions", {"prompt": "a", "logprobs": 5}),
         ("completions", {"prompt": "a", "echo": True}),
         ("completions", {"prompt": "a", "best_of": 50}),
         ("completions", {"prompt": list(range(5)) * 100_000}),
         ("responses", {"input": [{"type": "function_call", "name": "f", "arguments": "[" * 999}]}),
         ("responses", {"input": "a", "previous_response_id": "resp_other"}),
+        ("responses", {"input": []}),
+        ("responses", {"input": [{}]}),
+        ("responses", {"input": [{"type": "reasoning", "summary": []}]}),
+        ("responses", {"input": [{"type": "item_reference", "id": "x"}]}),
+        ("responses", {"input": "a", "conversation": "c"}),
+        ("responses", {"input": "a", "tools": [{"type": "web_search"}]}),
         ("responses", {"input": [{"type": "function_call_output", "call_id": 7, "output": "a"}]}),
         ("messages", {"max_tokens": 5, "messages": [{"role": "user", "content": [[]]}]}),
         ("messages", {"max_tokens": 5, "messages": [{"role": "system", "content": "a"}]}),
         ("messages", {"max_tokens": 5, "messages": [GO], "system": [{"type": "text"}]}),
+        ("messages", {"max_tokens": 0, "messages": [GO]}),
+        ("messages", {"max_tokens": 5, "messages": [GO, {"role": "assistant", "content": "I"}]}),
+        ("messages", {"max_tokens": 5, "messages": [GO], "thinking": {"type": "enabled"}}),
+        ("messages", {"max_tokens": 5, "messages": [GO], "tools": [{"name": "f"}]}),
     ],
 )
 def test_other_routes_neither(start, route: str, body: dict[str, Any]) -> None:
@@ -163,6 +211,46 @@ def test_other_routes_neither(start, route: str, body: dict[str, Any]) -> None:
     found = ask(url, session.key, route, **body)
     assert found.status_code in (200, 400, 404), found.text[:300]
     assert not session.faults
+
+
+@pytest.mark.parametrize(
+    ("route", "raw"),
+    [
+        ("chat/completions", '{"messages": [{"role": "user", "content": "a"}]} more'),
+        ("chat/completions", '{"messages": [{"role": "user", "content": "a"}], "seed": 1%s}'),
+        ("chat/completions", '{"messages": [{"role": "\\ud800", "content": "a"}]}'),
+        ("chat/completions", '{"messages": [{"role": "user", "content": "\\udfff"}]}'),
+        ("chat/completions", '\ufeff{"messages": [{"role": "user", "content": "a"}]}'),
+        ("completions", '{"prompt": [1%s]}'),
+    ],
+)
+def test_what_is_no_json_is_refused(start, route: str, raw: str) -> None:
+    gateway, url = start()
+    session = gateway.open()
+    body = raw.replace("%s", "0" * 5000)
+    found = httpx.post(f"{url}/e/{session.key}/v1/{route}", content=body.encode())
+    assert (found.status_code, found.json()["error"]["code"]) == (400, "invalid_json")
+    assert not session.faults
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        (CompletionBody, {"prompt": ["a"] * 1_000_000}),
+        (ResponseBody, {"input": ["a"] * 1_000_000}),
+        (ChatBody, {"messages": ["a"] * 1_000_000}),
+        (ChatBody, {f"x{i}": 1 for i in range(400_000)}),
+    ],
+)
+def test_a_million_faults_are_not_listed(kind, body: dict[str, Any]) -> None:
+    """Listing them takes a gigabyte, and ten seconds in which no other episode is answered."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(Refused):
+            kind.read(body)
+        assert tracemalloc.get_traced_memory()[1] < 100 * 2**20
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_body_without_end_is_refused(start) -> None:
@@ -290,3 +378,19 @@ def test_only_what_was_sampled_has_a_gradient(start) -> None:
     )
     assert trained(session) == sampled
     assert len(session.tree.turns) == len(forged) + 5
+
+
+def test_a_program_that_asks_otherwise_has_the_fault_of_a_template_forgiven(start, loaded) -> None:
+    """A template that refuses a role is the set-up's fault, unless the program does without."""
+    tokenizer = copy.copy(loaded[1])
+    tokenizer.chat_template = STRICT
+    gateway, url = start(engine=TransformersEngine(loaded[0], tokenizer))
+    session = gateway.open()
+    found = ask(url, session.key, messages=[{"role": "system", "content": "s"}, GO])
+    assert (found.status_code, found.json()["error"]["code"]) == (400, "template_error")
+    assert session.faults
+    assert ask(url, session.key).status_code == 200
+    assert not session.faults
+    found = ask(url, session.key, tools=[tool({})])
+    assert (found.status_code, found.json()["error"]["param"]) == (400, "tools")
+    assert not session.faults

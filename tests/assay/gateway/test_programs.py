@@ -62,6 +62,7 @@ def uneven(reply: str, _: str) -> float:
         ("curl", "transformers"),
         ("curl", "vllm"),
         ("mini-swe-agent", "transformers"),
+        ("mini-swe-agent", "vllm"),
     ],
 )
 def test_a_model_is_trained_behind_a_program(

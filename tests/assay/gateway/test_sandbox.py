@@ -14,10 +14,11 @@ pytest.importorskip("torch")
 pytest.importorskip("fastapi")
 
 from assay.envs import Episode, Rows, Task, TextEnv
+from assay.envs.harbor import HarborEnv
 from assay.gateway import AgentEnv, GatewayConfig
 from assay.gateway.engine import Sampled
 from assay.gateway.transformers_engine import TransformersEngine
-from assay.sandbox import Sandbox, SessionLimits
+from assay.sandbox import Sandbox, SessionLimits, build_image, describe
 from assay.sandbox.backends.docker import connect
 from assay.sandbox.sessions import network
 from assay.verifiers import FunctionVerifier, Status, Verdict
@@ -169,6 +170,45 @@ def test_a_reply_may_take_longer_than_a_connection(box, program, loaded, monkeyp
     asked = tasks("sound")
     (group,) = agent_of(box, asked, program, time_s=10).play(Slow(), asked, 1)
     assert group.episodes[0].reward is not None, group.episodes[0].verdict
+
+
+HARBOR = Path(__file__).parents[3] / "examples" / "harbor"
+SOLVE = """
+import os, subprocess, sys, urllib.request, json
+assert sys.stdin.read() == sys.argv[1] and "submit" not in sys.argv[1], sys.argv
+body = json.dumps({"messages": [{"role": "user", "content": sys.argv[1]}], "max_tokens": 4})
+request = urllib.request.Request(
+    os.environ["OPENAI_BASE_URL"] + "/chat/completions", body.encode(),
+    {"Authorization": "Bearer " + os.environ["OPENAI_API_KEY"]},
+)
+urllib.request.urlopen(request)
+if len(sys.argv) > 2:
+    open("/app/top.txt", "w").write("the 6\\nfox 5\\na 4\\nhen 4\\nand 2\\n")
+"""
+
+
+@pytest.mark.parametrize("solved", [True, False])
+def test_a_harbor_task_is_played_in_its_container_and_judged_by_its_tests(
+    box, engine, tmp_path, solved: bool
+) -> None:
+    if box.backend != "docker":
+        pytest.skip("a task folder's image is built by a daemon")
+    build_image(description=describe("shell"))  # the task's image is built on it
+    (tmp_path / "solve.py").write_text(SOLVE)
+    env = HarborEnv(HARBOR / "text-top-words")
+    words = ["python3", "solve.py", "{prompt}", *["now"] * solved]
+    agent = AgentEnv(env, words, sandbox=box, files=[tmp_path / "solve.py"])
+    (group,) = agent.play(engine, [env.task(0)], 1, config=GatewayConfig(max_tokens=4))
+    assert group.rewards == (float(solved),), group.episodes[0].verdict
+    assert [s.author for s in group.episodes[0].spans] == ["environment", "model"]
+
+
+def test_a_harbor_task_has_a_container_of_its_own(box) -> None:
+    env = HarborEnv(HARBOR / "text-top-words")
+    with pytest.raises(ValueError, match="of its own"):
+        AgentEnv(env, ["true"], sandbox=box, limits=LIMITS)
+    with pytest.raises(ValueError, match="of its own"):
+        AgentEnv(env, ["true"], unsafe=True)
 
 
 def test_a_lost_container_is_no_score(box, program, engine, monkeypatch) -> None:

@@ -70,7 +70,9 @@ def test_any_tree_keeps_what_was_sampled(data, name: str) -> None:
         parent = turn.prompt.parent
         if parent:
             assert turn.prompt.ids[: len(parent.tokens)] == parent.tokens
-            assert not turn.prompt.begins
+            added = turn.prompt.rendered[len(parent.rendered) :]
+            edited = any(m["role"] == "assistant" for m in added)
+            assert turn.prompt.begins == ("edited" if edited else "")
         else:
             assert turn.prompt.begins in ("first", "edited", "rewritten")
             fresh = tree.tokenizer.apply_chat_template(
@@ -118,6 +120,22 @@ def test_an_edited_reply_begins_a_branch() -> None:
     stripped = [messages[0], {"role": "assistant", "content": "a"}, user("on")]
     second, _ = answer(tree, stripped, ["1"])
     assert (second.prompt.parent, second.prompt.begins) == (None, "edited")
+
+
+def test_turns_before_an_edited_one_keep_their_ids() -> None:
+    tree = TurnTree(TOKENIZERS["plain"])
+    first, messages = answer(tree, [user("go")], ["a", "b", "<eos>"])
+    _, messages = answer(tree, [*messages, user("on")], ["1", "<eos>"])
+    edited = [*messages[:3], {"role": "assistant", "content": "2"}, user("on")]
+    third, _ = answer(tree, edited, ["1", "<eos>"])
+    assert (third.prompt.parent, third.prompt.begins) == (first, "edited")
+    assert third.prompt.ids[: len(first.tokens)] == first.tokens
+    assert tree.tokenizer.decode(third.prompt.ids) == tree.tokenizer.apply_chat_template(
+        edited, tokenize=False, add_generation_prompt=True
+    )
+    newest, other = tree.branches()
+    assert (newest.to_json()["begins"], other.to_json()["begins"]) == ("edited", "first")
+    assert (sum(newest.mask), sum(other.mask)) == (5, 2)
 
 
 def test_other_tools_are_another_prompt() -> None:

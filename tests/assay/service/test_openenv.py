@@ -24,20 +24,17 @@ def test_the_real_client_plays(sums_server, served) -> None:
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout.splitlines()[-1])
-    for task, (text, id_, reward, over, state) in enumerate(told["episodes"]):
+    printed = json.loads(done.stdout.splitlines()[-1])
+    for task, (text, id_, reward, over, state) in enumerate(printed["episodes"]):
         assert (text, id_) == (f"{task} and 17?", f"sum{task}")
         assert (reward, over) == (float(task % 2 == 0), True)
         assert state == {"episode_id": f"episode-{task}", "step_count": 1}
-    assert told["seeded"] == served.Sums().reset(seed=11)[1]["task"]
-    assert "VALIDATION_ERROR" in told["refused"]
+    assert printed["seeded"] == served.Sums().reset(seed=11)[1]["task"]
+    assert "VALIDATION_ERROR" in printed["refused"]
 
 
 def test_a_game_by_its_messages(served, local) -> None:
-    with (
-        local(served.Guess()) as client,
-        client.websocket_connect("/openenv/ws") as socket,
-    ):
+    with local(served.Guess()) as client, client.websocket_connect("/openenv/ws") as socket:
 
         def ask(kind, **data):
             socket.send_json({"type": kind, **({"data": data} if data else {})})
@@ -58,13 +55,10 @@ def test_a_game_by_its_messages(served, local) -> None:
 
 
 def test_a_fault_of_ours_has_no_reward(served, local) -> None:
-    with (
-        local(served.Guess()) as client,
-        client.websocket_connect("/openenv/ws") as socket,
-    ):
+    with local(served.Guess()) as client, client.websocket_connect("/openenv/ws") as socket:
         socket.send_json({"type": "reset", "data": {"task": 4}})
         socket.receive_json()
         socket.send_json({"type": "step", "data": {"reply": "boom"}})
-        told = socket.receive_json()["data"]
-    assert (told["reward"], told["done"]) == (None, True)
-    assert told["observation"]["status"] == "verifier_error"
+        printed = socket.receive_json()["data"]
+    assert (printed["reward"], printed["done"]) == (None, True)
+    assert printed["observation"]["status"] == "verifier_error"

@@ -209,7 +209,7 @@ def test_at_sigterm_what_was_begun_is_finished(start, until) -> None:
         (["--token-file", "nowhere"], "nowhere"),
     ],
 )
-def test_what_cannot_be_served_is_told_with_a_remedy(capsys, monkeypatch, args, error) -> None:
+def test_what_cannot_be_served_is_reported_with_a_remedy(capsys, monkeypatch, args, error) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setattr(sys, "argv", ["assay", "serve", "assay/Arithmetic-v1", *args])
     with pytest.raises(SystemExit) as ended:
@@ -218,7 +218,7 @@ def test_what_cannot_be_served_is_told_with_a_remedy(capsys, monkeypatch, args, 
     assert error in capsys.readouterr().err
 
 
-def test_sigterm_right_after_the_address_is_told_ends_it_all_the_same(folder) -> None:
+def test_sigterm_right_after_the_address_is_printed_ends_it_all_the_same(folder) -> None:
     """Between that and the first request it served nobody, and it took no notice of signals."""
     process = subprocess.Popen(
         [sys.executable, "-m", "assay", "serve", "served_envs:served/Sums-v0", "--port", "0"],

@@ -55,7 +55,7 @@ def halving(conversations):
     return found
 
 
-def told(groups):
+def visible(groups):
     """What must agree, references and reasons aside: those stay on the server."""
     return [
         (
@@ -107,7 +107,7 @@ def test_a_rollout_from_afar_is_the_rollout_at_home(
     with remote(host, getattr(served, name)()) as env:
         from_afar = rollout(env, Batch(policy), groups, size, seed=4)
     at_home = getattr(served, name)()
-    assert told(from_afar) == told(rollout(at_home, Batch(policy), groups, size, seed=4))
+    assert visible(from_afar) == visible(rollout(at_home, Batch(policy), groups, size, seed=4))
     episodes = [e for g in from_afar for e in g.episodes]
     assert (
         found is None or {e.reward if e.reward in (0.0, None) else 1.0 for e in episodes} == found
@@ -187,7 +187,7 @@ def test_a_wrong_token_is_refused_at_once(sums_server) -> None:
         RemoteEnv(sums_server, "another-token-0123456789")
 
 
-def test_no_server_is_told_with_a_remedy() -> None:
+def test_no_server_is_reported_with_a_remedy() -> None:
     with pytest.raises(RemoteError, match="Is 'assay serve' running"):
         RemoteEnv("http://127.0.0.1:9", TOKEN, retries=0)
     with pytest.raises(ValueError, match="must begin with http"):
@@ -247,7 +247,7 @@ def test_a_server_that_goes_away_leaves_groups_without_rewards(host, served) -> 
     assert [e.reward for e in judged] == [None, None]
 
 
-def test_tools_are_told_and_called_on_the_server(host, served) -> None:
+def test_tools_are_described_and_called_on_the_server(host, served) -> None:
     call = '<tool_call>{"name": "add", "arguments": {"a": 3, "b": 17}}</tool_call>'
     home = served.Adding()
     with remote(host, served.Adding()) as env:

@@ -45,7 +45,7 @@ def odd(serving):
         {},
         [RIGHT, RIGHT],
         {"verdicts": [{**RIGHT, "score": None}] * 2},
-        {"verdicts": [{**RIGHT, "score": 1.5}] * 2},  # outside the range that it has told
+        {"verdicts": [{**RIGHT, "score": 1.5}] * 2},  # outside the range that it gave
         {"verdicts": [{**RIGHT, "status": "perfect"}] * 2},
         {"verdicts": [{**RIGHT, "status": "sandbox_error", "score": 0.0}] * 2},
         {"verdicts": [{"score": 1.0}] * 2},
@@ -136,10 +136,10 @@ def test_an_outcome_that_is_none_ends_the_episode_without_a_score(odd, answer) -
     assert group.rewards == (None,)
 
 
-@pytest.mark.parametrize("told", [{}, [], {**DESCRIBED, "protocol": 2}])
-def test_another_version_of_the_messages_is_refused_at_once(odd, told) -> None:
+@pytest.mark.parametrize("described", [{}, [], {**DESCRIBED, "protocol": 2}])
+def test_another_version_of_the_messages_is_refused_at_once(odd, described) -> None:
     answers, url = odd
-    answers["/v1/environment"] = told
+    answers["/v1/environment"] = described
     with pytest.raises(RemoteError, match="same version of Assay"):
         RemoteEnv(url, retries=0)
 

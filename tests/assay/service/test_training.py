@@ -23,6 +23,7 @@ def trained(env, pocket, folder):
     return torch.cat([p.detach().flatten() for p in model.parameters()]), rewards
 
 
+@pytest.mark.slow
 def test_a_learner_learns_the_same_from_a_server(start, served, pocket, tmp_path) -> None:
     with start("served/Digit-v0", "--no-access-log") as (url, _):
         env = RemoteEnv(url, TOKEN)

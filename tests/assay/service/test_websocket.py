@@ -127,12 +127,12 @@ def test_messages_sent_without_waiting_have_their_own_answers(host, socket_of) -
 def test_messages_are_counted_and_their_answers_logged(host, socket_of, caplog) -> None:
     caplog.set_level(logging.INFO, "assay.service.access")
     with host(TextEnv(Rows(ROWS), Exact())) as (url, app), socket_of(url) as ws:
-        told = [ask(ws, "score", replies=[str(i)], tasks=[0]) for i in range(20)]
-    assert [t["verdicts"][0]["score"] for t in told] == [1.0] + [0.0] * 19
+        answers = [ask(ws, "score", replies=[str(i)], tasks=[0]) for i in range(20)]
+    assert [t["verdicts"][0]["score"] for t in answers] == [1.0] + [0.0] * 19
     page = app.state.service.metrics.page().decode()
     assert 'assay_requests_total{route="ws:score",status="200"} 20.0' in page
     rows = [json.loads(r.getMessage()) for r in caplog.records if r.name.endswith("access")]
-    size = sum(len(json.dumps(t, separators=(",", ":"))) for t in told)
+    size = sum(len(json.dumps(t, separators=(",", ":"))) for t in answers)
     assert [row["bytes"] for row in rows if row["path"] == "/v1/ws"] == [size]
 
 
@@ -159,7 +159,7 @@ def test_episodes_go_with_their_socket(host, socket_of, until) -> None:
             return super().begin(task)
 
     env = Slow(Rows(ROWS), Exact())
-    with host(env, ServiceLimits(idle_s=1.0)) as (url, app):
+    with host(env) as (url, app):
         with socket_of(url) as ws:
             ws.send(json.dumps({"op": "reset", "id": 1, "tasks": [1]}))
             assert env.begun.wait(30)
@@ -167,7 +167,10 @@ def test_episodes_go_with_their_socket(host, socket_of, until) -> None:
         until(lambda: not app.state.service.queue.waiting)
         with socket_of(url) as ws:
             assert ask(ws, "reset", tasks=[1])["episodes"]
-            with pytest.raises(ConnectionClosed):
+            app.state.service.limits = ServiceLimits(idle_s=0.05)  # from the next message on
+            ws.send(json.dumps({"op": "tasks", "id": 2, "tasks": [1]}))
+            with pytest.raises(ConnectionClosed):  # noqa: PT012  # before or after its answer
+                ws.recv(timeout=30)
                 ws.recv(timeout=30)
         until(lambda: app.state.service.sessions.episodes.total() == 0)
 

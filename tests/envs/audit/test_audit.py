@@ -21,17 +21,7 @@ from assay.envs import (
     write_json,
 )
 from assay.envs.audit.replies import spam
-from assay.verifiers import (
-    Code,
-    Exact,
-    Format,
-    Math,
-    Rubric,
-    Status,
-    Verdict,
-    Verifier,
-    given_as,
-)
+from assay.verifiers import Code, Exact, Format, Math, Rubric, Status, Verdict, Verifier, given_as
 
 pytestmark = pytest.mark.slow
 
@@ -66,21 +56,22 @@ def failing(subject, *checks, **options):
     return audit(subject, checks=checks, **options).failing
 
 
-def test_what_is_named_in_the_prompt_is_found() -> None:
-    """The words are short, but each stands in its own prompt and in no other."""
-    leaky = rows("Here is {}. (The answer is {}.)")
-    assert failing(TextEnv(Rows(rows()), Last()), "leakage") == []
-    assert failing(TextEnv(Rows(leaky), Last()), "leakage") == ["leakage"]
+LONG = Task("Translate: a very particular sentence", "a very particular sentence", "long")
 
 
-def test_what_is_named_in_the_metadata_is_found() -> None:
-    leaky = [Task(t.prompt, t.reference, t.id, {"gold": t.reference}) for t in rows()]
-    assert failing(TextEnv(Rows(leaky), Last()), "leakage") == ["leakage"]
-
-
-def test_a_single_long_answer_in_its_prompt_is_found() -> None:
-    long = Task("Translate: a very particular sentence", "a very particular sentence", "long")
-    assert failing(TextEnv(Rows([*rows(), long]), Last()), "leakage", tasks=7) == ["leakage"]
+@pytest.mark.parametrize(
+    ("tasks", "leaks"),
+    [
+        (rows(), []),
+        # The words are short, but each stands in its own prompt and in no other.
+        (rows("Here is {}. (The answer is {}.)"), ["leakage"]),
+        ([Task(t.prompt, t.reference, t.id, {"gold": t.reference}) for t in rows()], ["leakage"]),
+        ([*rows(), LONG], ["leakage"]),
+    ],
+    ids=["none", "prompt", "metadata", "one long answer"],
+)
+def test_answers_that_the_policy_sees_are_found(tasks, leaks) -> None:
+    assert failing(TextEnv(Rows(tasks), Last()), "leakage", tasks=7) == leaks
 
 
 def test_tests_in_the_prompt_are_found() -> None:
@@ -156,8 +147,10 @@ def test_what_cannot_be_copied_is_not_said_to_hold() -> None:
             self.lock = threading.Lock()
 
     report = audit(Locked(), samples=[Sample("a")])
-    assert report.unchecked == ALL
+    assert (report.unchecked, report.failing) == (ALL, [])
     assert "cannot be copied to another process (TypeError" in report.findings[0].note
+    with pytest.raises(AuditFailed, match="nothing could be checked of"):
+        report.raise_for_failures()
 
 
 def test_a_sandbox_that_is_gone_is_nobodys_fault(tmp_path) -> None:
@@ -195,11 +188,7 @@ def test_a_report_is_the_same_for_a_seed_and_survives_json(tmp_path) -> None:
     path = tmp_path / "deep" / "report.json"
     write_json(path, first.to_json())
     assert AuditReport.from_json(json.loads(path.read_text())) == first
-    assert first.failing == [
-        "spam",
-        "hedge",
-        "leakage",
-    ]  # the last word wins, whatever is before it
+    assert first.failing == ["spam", "hedge", "leakage"]  # the last word wins
     assert [p.name for p in path.parent.iterdir()] == ["report.json"]
 
 
@@ -303,18 +292,6 @@ def test_examples_in_the_docs_hold() -> None:
     runner.run(example)
     assert runner.tries > 3
     assert runner.failures == 0
-
-
-def test_an_audit_that_could_check_nothing_does_not_pass() -> None:
-    class Local(Exact):
-        def __init__(self) -> None:
-            super().__init__()
-            self.lock = threading.Lock()  # so that it cannot be copied to another process
-
-    report = audit(Local(), samples=[Sample("yes", "yes")])
-    assert report.failing == []
-    with pytest.raises(AuditFailed, match="nothing could be checked of"):
-        report.raise_for_failures()
 
 
 class Divides(Verifier):

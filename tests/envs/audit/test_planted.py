@@ -57,10 +57,11 @@ class Planted(Sound):
         same: answers that pass, of what is given and the reference.
         paid: replies that pass, of a reply and the reference.
         read: what is judged of a reply.
+        said: the reason of every verdict.
     """
 
-    def __init__(self, same=None, paid=None, read=None):
-        self.also, self.paid, self.read = same, paid, read
+    def __init__(self, same=None, paid=None, read=None, said=None):
+        self.also, self.paid, self.read, self.said = same, paid, read, said
 
     def same(self, given, reference):
         return super().same(given, reference) if self.also is None else self.also(given, reference)
@@ -68,7 +69,15 @@ class Planted(Sound):
     def judge(self, reply, reference):
         if self.paid is not None and self.paid(reply, reference):
             return Verdict.correct()
-        return super().judge(reply if self.read is None else self.read(reply), reference)
+        found = super().judge(reply if self.read is None else self.read(reply), reference)
+        return found if self.said is None else Verdict(found.status, found.score, self.said())
+
+
+def refuse_nul(reply):
+    """Raise on a null byte, as many functions of C do."""
+    if "\x00" in reply:
+        raise ValueError("embedded null byte")
+    return reply
 
 
 LENIENT = {
@@ -92,10 +101,7 @@ LENIENT = {
         "near",
         {"same": lambda a, r: a == r or (int(r) > 20 and whole(a) in (int(r) - 1, int(r) + 1))},
     ),
-    "one percent": (
-        "near",
-        {"same": lambda a, r: abs(percent(a) - int(r)) <= 0.01 * int(r)},
-    ),
+    "one percent": ("near", {"same": lambda a, r: abs(percent(a) - int(r)) <= 0.01 * int(r)}),
     "either sign": ("near", {"same": lambda a, r: whole(a) in (int(r), -int(r))}),
     "the same digits": ("near", {"same": lambda a, r: sorted(a) == sorted(r)}),
     "the beginning": ("near", {"same": lambda a, r: a == r or (len(r) > 2 and a == r[:-1])}),
@@ -115,17 +121,12 @@ LENIENT = {
         {"paid": lambda reply, _: any(runs(line) for line in reply[:500].splitlines())},
     ),
     "a backtracking pattern": ("time", {"paid": lambda reply, _: re.search(r"\s+$", reply) and 0}),
+    "a null byte that raises": ("fuzz", {"read": refuse_nul}),
+    "a coin": ("determinism", {"said": lambda: f"{random.random():.3f}"}),  # noqa: S311
+    "the clock": ("determinism", {"said": lambda: f"at {time.time_ns()}"}),
+    "the order of a set": ("determinism", {"said": lambda: " ".join({"of", "a", "set", "words"})}),
     "one known answer refused": ("gold", {"same": lambda a, r: a == r != "100"}),
 }
-
-
-class RaisesOnNul(Sound):
-    """As many functions of C do."""
-
-    def judge(self, reply, reference):
-        if "\x00" in reply:
-            raise ValueError("embedded null byte")
-        return super().judge(reply, reference)
 
 
 class RaisesOutOfTheBatch(Sound):
@@ -143,31 +144,6 @@ class NoneOnDemand(Sound):
         if "<think>" in reply:
             return Verdict.fault(Status.VERIFIER_ERROR, "thoughts are not supported")
         return super().judge(reply, reference)
-
-
-class TossesACoin(Sound):
-    """What it says is chance."""
-
-    def judge(self, reply, reference):
-        found = super().judge(reply, reference)
-        return Verdict(found.status, found.score, f"{random.random():.3f}")  # noqa: S311
-
-
-class ReadsTheClock(Sound):
-    """What it says is the time."""
-
-    def judge(self, reply, reference):
-        found = super().judge(reply, reference)
-        return Verdict(found.status, found.score, f"at {time.time_ns()}")
-
-
-class HangsOnHashOrder(Sound):
-    """What it says is the order of a set."""
-
-    def judge(self, reply, reference):
-        found = super().judge(reply, reference)
-        words = {"the", "order", "of", "a", "set", "words"}
-        return Verdict(found.status, found.score, " ".join(words))
 
 
 class HangsOnTheBatch(Sound):
@@ -215,21 +191,12 @@ def test_a_sound_environment_passes() -> None:
     assert all(finding.cases for finding in report.findings if finding.holds)
 
 
-PLANTED = {
-    RaisesOnNul: "fuzz",
-    RaisesOutOfTheBatch: "fuzz",
-    NoneOnDemand: "fuzz",
-    TossesACoin: "determinism",
-    ReadsTheClock: "determinism",
-    HangsOnHashOrder: "determinism",
-    HangsOnTheBatch: "determinism",
-    NeverEnds: "time",
-    Hoards: "memory",
-}
-
-
 FAULTS = {
-    **{kind.__name__: (check, kind()) for kind, check in PLANTED.items()},
+    "one reply that costs its batch": ("fuzz", RaisesOutOfTheBatch()),
+    "no score on demand": ("fuzz", NoneOnDemand()),
+    "the place in the batch": ("determinism", HangsOnTheBatch()),
+    "a loop without a way out": ("time", NeverEnds()),
+    "memory of many times the length": ("memory", Hoards()),
     **{name: (check, Planted(**fault)) for name, (check, fault) in LENIENT.items()},
 }
 

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from test_architectures import ARCHITECTURES, build
 
 from assay.grpo import choose_forward
-from assay.grpo.sampler import choose_decoder
+from assay.grpo.decoder import choose_decoder
 
 for name in ARCHITECTURES:
     model = build(name)

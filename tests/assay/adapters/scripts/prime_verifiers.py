@@ -207,15 +207,15 @@ def exported():
         error = ""
     except Exception as failed:
         error = f"{type(failed).__name__}: {failed.__cause__ or failed}"
-    told = theirs(word, "a")
+    judged = theirs(word, "a")
     return {
         "name": kind.__name__,
         "keys": len({task.key for task in tasks}),
         "leak": any("reference" in task.data.model_dump_json() for task in tasks),
         "right": [theirs(t, env.task(t.data.assay_task).solution).reward for t in tasks],
         "wrong": [theirs(t, "no idea").reward for t in tasks],
-        "metrics": told.metrics,
-        "info": told.info,
+        "metrics": judged.metrics,
+        "info": judged.info,
         "reward": theirs(word, "b").reward,
         "error": error,
     }

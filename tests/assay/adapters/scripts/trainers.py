@@ -67,9 +67,9 @@ def by_verl(folder):
     )
     score = get_custom_reward_fn(settings)
 
-    told = [rows[i] for i in range(len(rows))]
-    written = replies([row["extra_info"]["index"] for row in told])
-    prompts = [TOKENS.apply_chat_template(r["raw_prompt"], tokenize=False) for r in told]
+    served = [rows[i] for i in range(len(rows))]
+    written = replies([row["extra_info"]["index"] for row in served])
+    prompts = [TOKENS.apply_chat_template(r["raw_prompt"], tokenize=False) for r in served]
     asked_ids, asked_mask = _padded(prompts, left=True)
     given_ids, given_mask = _padded([f"{reply}<eos>" for reply in written], left=False)
     batch = DataProto.from_single_dict(
@@ -78,7 +78,7 @@ def by_verl(folder):
             "responses": given_ids,
             "attention_mask": torch.cat([asked_mask, given_mask], 1),
             **{
-                name: _objects([row[name] for row in told])
+                name: _objects([row[name] for row in served])
                 for name in ("data_source", "reward_model", "extra_info")
             },
         }

@@ -14,7 +14,7 @@ from ..envs import Completion
 from ..sandbox.pool.threads import Threads
 from ..sandbox.redaction import redact
 from ..verifiers.text.words import sendable
-from .player import Answer, Asked
+from .eval_policy import Request, Response
 
 _OF_ONE = frozenset({400, 413, 414, 422, 431, 451})
 """Refusals of what is in a request. All others (no key, no money, too many, out of order) say
@@ -25,7 +25,7 @@ class ServerFailed(OSError):
     """A server does not answer, or refuses every question; what is on disk stays."""
 
 
-class ServerPlayer:
+class ServerPolicy:
     """Call ``/v1/chat/completions``, one request for each turn, each with its own seed.
 
     A request that is refused for what is in it (such as one that is too long) costs its episode
@@ -77,29 +77,29 @@ class ServerPlayer:
             "extra": self.extra,
         }
 
-    def answer(self, asked: Sequence[Asked], /) -> list[Answer]:
+    def respond(self, requests: Sequence[Request], /) -> list[Response]:
         """Ask for all, some at a time.
 
         Raises:
             ServerFailed: the server does not answer, or none of its answers is one.
         """
-        found = _side_by_side(self._one, asked, self.concurrency)
-        refused = [answer.fault for answer in found if answer.completion is None]
+        found = _side_by_side(self._one, requests, self.concurrency)
+        refused = [r.fault for r in found if r.completion is None]
         self._answered = self._answered or len(refused) < len(found)
-        if not self._answered and len({a.task for a in asked}) > 1:
+        if not self._answered and len({r.task for r in requests}) > 1:
             raise ServerFailed(
                 f"all {len(refused):,} requests were refused, and none was answered before, so it "
                 f"is not for what the tasks say: {refused[0]}"
             )
         return found
 
-    def _one(self, asked: Asked) -> Answer:
+    def _one(self, request: Request) -> Response:
         import openai
 
         body: dict[str, Any] = {
             "model": self.model,
-            "messages": [{**m, "content": sendable(m["content"])} for m in asked.messages],
-            "seed": asked.seed,
+            "messages": [{**m, "content": sendable(m["content"])} for m in request.messages],
+            "seed": request.seed,
             **self.sampling,
         }
         create = self._client.chat.completions.with_raw_response.create
@@ -111,7 +111,7 @@ class ServerPlayer:
             message = f"{self.base_url} answered {error.status_code}: {said[:200]}"
             if error.status_code not in _OF_ONE:
                 raise ServerFailed(message) from error
-            return Answer(None, message)
+            return Response(None, message)
         except openai.OpenAIError as error:
             raise ServerFailed(
                 f"no answer from {self.base_url}: {error.__cause__ or error!r:.300}. Is it up, and "
@@ -120,12 +120,12 @@ class ServerPlayer:
 
 
 def _side_by_side(
-    ask: Callable[[Asked], Answer], asked: Sequence[Asked], most: int
-) -> list[Answer]:
+    ask: Callable[[Request], Response], requests: Sequence[Request], most: int
+) -> list[Response]:
     """Ask for all, so many at a time, in daemon threads; the first failure ends it."""
     threads = Threads(most, "assay-ask")
     try:
-        found = [threads.submit(partial(ask, one)) for one in asked]
+        found = [threads.submit(partial(ask, one)) for one in requests]
         for done in as_completed(found):
             done.result()
         return [future.result() for future in found]
@@ -146,7 +146,7 @@ def _refuse_address(base_url: str) -> None:
         )
 
 
-def _read(raw: bytes, where: str) -> Answer:
+def _read(raw: bytes, where: str) -> Response:
     """Read the reply and its tokens from the server's response."""
     try:
         row = json.loads(raw)
@@ -156,9 +156,9 @@ def _read(raw: bytes, where: str) -> Answer:
         raise ServerFailed(f"the answer of {where} holds no message: {raw[:200]!r}") from error
     read, written = _usage(row.get("usage"))
     if ended == "content_filter":
-        return Answer(None, "the server's content filter stopped it", read, written)
+        return Response(None, "the server's content filter stopped it", read, written)
     finish: Literal["stop", "length"] = "length" if ended == "length" else "stop"
-    return Answer(Completion(text if isinstance(text, str) else "", finish), "", read, written)
+    return Response(Completion(text if isinstance(text, str) else "", finish), "", read, written)
 
 
 def _usage(usage: Any) -> tuple[int | None, int | None]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import traceback
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -22,7 +24,7 @@ from .digest import code_digest, digest
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Request:
     """One requested turn.
 
     Attributes:
@@ -43,7 +45,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """A reply, or the failure to give one.
 
     Attributes:
@@ -59,15 +61,15 @@ class Answer:
     reply_tokens: int | None = None
 
 
-class Player(Protocol):
+class EvalPolicy(Protocol):
     """Answer turns.
 
     The same questions in the same call get the same answers, in every process: that is what lets
     a run be resumed as if it had never stopped.
     """
 
-    def answer(self, asked: Sequence[Asked], /) -> list[Answer]:
-        """Answer each.
+    def respond(self, requests: Sequence[Request], /) -> list[Response]:
+        """Answer each request.
 
         Raises:
             Exception: nothing can be answered now; the run stops, and can be resumed.
@@ -78,7 +80,7 @@ class Player(Protocol):
 
 
 @runtime_checkable
-class GroupPlayer(Protocol):
+class GroupEvalPolicy(Protocol):
     """Play and judge whole episodes."""
 
     def play(self, tasks: Sequence[Task], count: int, seed: int, /) -> list[EpisodeGroup]:
@@ -93,7 +95,7 @@ def seed_of(seed: int, task: str, copy: int, turn: int) -> int:
     return int(share("assay-eval", seed, task, copy, turn) * 2**31)
 
 
-class FilePlayer:
+class FilePolicy:
     """Completions that were saved: the k-th of a task answers its k-th episode."""
 
     def __init__(self, path: str, rows: Sequence[StoredCompletion]) -> None:
@@ -103,16 +105,30 @@ class FilePlayer:
         for row in rows:
             self.replies[row.task.id].append(row.text)
 
-    def answer(self, asked: Sequence[Asked], /) -> list[Answer]:
+    def respond(self, requests: Sequence[Request], /) -> list[Response]:
         """Return the stored replies."""
-        return [Answer(Completion(self.replies[a.task][a.copy])) for a in asked]
+        return [Response(Completion(self.replies[r.task][r.copy])) for r in requests]
 
     def describe(self) -> dict[str, Any]:
         """Return the file and a hash of its content."""
         return {"kind": "file", "file": self.path, "sha256": digest(self.replies)}
 
 
-class FunctionPlayer:
+class PolicyError(RuntimeError):
+    """A policy raised. The message says what, and where."""
+
+
+@contextmanager
+def _naming(policy: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{last.filename}, line {last.lineno}"
+        raise PolicyError(f"{policy} raised {type(error).__name__}: {error} ({where})") from error
+
+
+class FunctionEvalPolicy:
     """A Python function from one conversation to one reply.
 
     Args:
@@ -125,17 +141,18 @@ class FunctionPlayer:
         self.name, self.function = name, function
         self._seeded = "seed" in inspect.signature(function).parameters
 
-    def answer(self, asked: Sequence[Asked], /) -> list[Answer]:
+    def respond(self, requests: Sequence[Request], /) -> list[Response]:
         """Call the function for each.
 
         Raises:
             ValueError: what it returns is no text.
         """
-        return [Answer(Completion(self._reply(a))) for a in asked]
+        return [Response(Completion(self._reply(r))) for r in requests]
 
-    def _reply(self, asked: Asked) -> str:
-        seed = {"seed": asked.seed} if self._seeded else {}
-        found = self.function(asked.messages, **seed)
+    def _reply(self, request: Request) -> str:
+        seed = {"seed": request.seed} if self._seeded else {}
+        with _naming(self.name):
+            found = self.function(request.messages, **seed)
         if not isinstance(found, str):
             raise ValueError(
                 f"{self.name} must return the reply as text, got {found!r:.80}; no reply is ''"
@@ -147,7 +164,7 @@ class FunctionPlayer:
         return {"kind": "function", "name": self.name, "code": code_digest([self.function])}
 
 
-class PolicyPlayer:
+class BatchEvalPolicy:
     """A :class:`~assay.envs.Policy`, such as a model.
 
     One with ``reseed`` is given a seed before each call, so that no call depends on those before.
@@ -156,22 +173,22 @@ class PolicyPlayer:
     def __init__(self, policy: Policy, about: Mapping[str, Any]) -> None:
         self.policy, self.about = policy, dict(about)
 
-    def answer(self, asked: Sequence[Asked], /) -> list[Answer]:
+    def respond(self, requests: Sequence[Request], /) -> list[Response]:
         """Ask for all in one call.
 
         Raises:
             ValueError: there are more or fewer completions than questions, or it gives others.
         """
-        if asked and hasattr(self.policy, "reseed"):
-            self.policy.reseed(asked[0].seed)
-        conversations = [a.messages for a in asked]
+        if requests and hasattr(self.policy, "reseed"):
+            self.policy.reseed(requests[0].seed)
+        conversations = [r.messages for r in requests]
         if isinstance(self.policy, ExtendingPolicy):
-            found = list(self.policy.extend(conversations, [a.ids for a in asked]))
+            found = list(self.policy.extend(conversations, [r.ids for r in requests]))
         else:
             found = list(self.policy(conversations))
-        if len(found) != len(asked):
+        if len(found) != len(requests):
             raise ValueError(
-                f"a policy answers every conversation: expected {len(asked)} completions, "
+                f"a policy answers every conversation: expected {len(requests)} completions, "
                 f"got {len(found)}"
             )
         for given in found:
@@ -180,7 +197,7 @@ class PolicyPlayer:
                     "a policy gives a Completion for each conversation, as in "
                     f"Completion(text), got {given!r:.80}"
                 )
-        return [Answer(c, "", *_tokens(c)) for c in found]
+        return [Response(c, "", *_tokens(c)) for c in found]
 
     def describe(self) -> dict[str, Any]:
         """Return the policy's settings."""

@@ -1,1 +1,0 @@
-"""The former place of :mod:`assay.envs.puzzles`; it goes with the next version."""

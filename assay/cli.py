@@ -35,7 +35,7 @@ from .envs import (
 )
 from .eval_cli import eval_command
 from .evaluation import summary_of
-from .evaluation.player import PolicyError
+from .evaluation.eval_policy import PolicyError
 from .evaluation.show import tables
 from .family_cli import family_app
 from .gallery import list_command

@@ -54,6 +54,9 @@ def section(name: str, study: Study, results: Results, picture: str | None) -> s
                 lines.append(markdown_row(cells))
             lines += ["", study.remark, ""]
         else:
+            open_claims = "; ".join(claim.text for claim in study.claims)
+            if open_claims:
+                lines += [f"**Claims**, open until {study.seeds} seeds are run: {open_claims}.", ""]
             lines += [f"**Verdict, in words.** {study.verdict}", ""]
     if picture is not None:
         lines += [f"![{study.title}]({picture})", ""]

@@ -68,7 +68,7 @@ def draw_overview(decided: Sequence[tuple[str, Verdict]], png: Path) -> Path:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(11, 0.27 * len(decided) + 1.2), dpi=110, layout="constrained")
+    figure = Figure(figsize=(13, 0.27 * len(decided) + 1.2), dpi=110, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
     last = None
@@ -79,6 +79,8 @@ def draw_overview(decided: Sequence[tuple[str, Verdict]], png: Path) -> Path:
         axes.plot(mean, row, "o", color=colour, ms=4.5)
         if title != last:
             axes.axhline(row - 0.5, color="#dddddd", lw=0.8, zorder=0)
+            beside = axes.get_yaxis_transform()  # x in shares of the axes' width
+            axes.text(1.01, row, title, transform=beside, va="center", fontsize=7.5, weight="bold")
         last = title
     for word, colour in _WORD_COLOURS.items():
         axes.plot([], [], "o-", color=colour, label=word)

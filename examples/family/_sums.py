@@ -29,6 +29,10 @@ SUMS = (
     "on 2,000 worked sums until 3 of 10 sampled replies are right"
 )
 
+EARLIER = (
+    "Measured before the start was enforced, from 900 worked sums and a pass@1 of .26 on average. "
+)
+
 
 def sums(split: str) -> TextEnv:
     """Sums of two numbers below 100; a reply is right or it is not."""
@@ -78,8 +82,8 @@ def trained(
         looks: how often pass@1 is taken.
 
     Returns:
-        ``pass@1`` of sampled replies to held-out sums, over the steps, of which the last is its
-        value, and the means of what was watched.
+        ``pass@1`` of sampled replies to held-out sums, of which the last is its value,
+        and the means of what was watched.
     """
     model, tokenizer = load_model(trial.start)
     look = every(config.steps, looks)

@@ -109,14 +109,6 @@ STUDY = Study(
         "nothing; the larger noise at the start of the path makes up for that. A graded "
         "reward draws spots of half the width."
     ),
-    verdict="Reproduced: from a reward of 0 or 1 the accuracy rises from .57 to .972 at least, "
-    "as far as from one that tells how near a sample is (which draws spots of half the width). "
-    "Six of ten steps, drawn at random, are almost enough: training on all of them ended .003 to "
-    ".009 higher, step for step it was ahead, and at equal network calls it was not. One noise "
-    "for a group changes accuracy by less than the seeds do; but four groups in ten then agree "
-    "from the start, so that they teach nothing, against none with a noise for each sample. The "
-    "larger noise of Flow-GRPO at the start of the path makes up for that: with it, all else the "
-    "same, fewer calls to 95 % in every seed (.56 million against .76).",
     arms={
         "DanceGRPO": arm(),
         "own noise each": arm(shared=False),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from assay.family._sums import LONGEST, SUMS, start, trained
+from assay.family._sums import EARLIER, LONGEST, SUMS, start, trained
 from assay.family_cli import run_script
 from assay.grpo import PRESETS
 from assay.study import Arm, Claim, Outcome, Study, Trial
@@ -65,7 +65,8 @@ STUDY = Study(
         "Most groups teach nothing: they are all right or all wrong, and of the "
         "groups of two still more."
     ),
-    verdict="It learns without a critic: pass@1 rises from .26 to .39 in 80 steps, in every seed."
+    verdict=EARLIER
+    + "It learns without a critic: pass@1 rises from .26 to .39 in 80 steps, in every seed."
     " Neither the KL penalty (.37 without) nor the division by the standard deviation "
     "(.38 without either) can be told apart here. Most groups teach nothing: seven in ten"
     " are all right or all wrong, which is what DAPO works on. The same number of replies"

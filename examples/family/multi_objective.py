@@ -126,7 +126,7 @@ STUDY = Study(
     "both, (0.9, 0.9). The first reward is paid x1, x10 and x100. "
     f"{STEPS} steps of 4 groups x 16, learning rate 0.05. R1 and R2 are the policy's mean rewards "
     f"at the end, R1 in its first unit; a trial is the mean of {RUNS} runs from different seeds, "
-    "so each cell stands for 21, and the picture shows every one.",
+    "and the picture shows every run.",
     equation=(r"A_i = \sum_k \frac{r_{ik} - \mathrm{mean}_i(r_{ik})}{\mathrm{std}_i(r_{ik})}"),
     claims=(
         Claim(
@@ -164,13 +164,6 @@ STUDY = Study(
         " added to deviations. GDPO's whitening over the batch makes no difference here. Not "
         "tested: a reward that is noise alone is scaled up to the weight of the others too."
     ),
-    verdict="Reproduced, in all 21 runs of each cell. In equal units the sum ends at the action "
-    "that serves both rewards, as the others do (R2 of 0.897). With the first reward paid x10 the "
-    "sum ends at the action that is best in it alone: R2 falls to 0.15, and to 0.11 at x100. "
-    "MO-GRPO's and GDPO's R2 stay at 0.897, and change by at most 1e-5 with the unit: what is "
-    "left is the 1e-6 and the 1e-4 that are added to deviations. GDPO's whitening over the batch "
-    "made no difference beside MO-GRPO here. What this does not test: a reward that is noise alone "
-    "is scaled up to the weight of the others too.",
     arms={
         "sum (Li et al.)": arm(),
         "MO-GRPO": arm(advantage="mo_grpo"),

@@ -39,3 +39,11 @@ def test_warm_start_needs_solutions(model: Any, tokenizer: Any) -> None:
         warm_start(model, tokenizer, [Task("1+1=", "2", id="x")])
     with pytest.raises(ValueError, match="at least one task"):
         warm_start(model, tokenizer, [])
+
+
+def test_a_target_that_is_not_reached_is_an_error(model: Any, tokenizer: Any, digits: Any) -> None:
+    tasks = [Task("1.1?", "", solution="x")]  # no reply of which earns anything
+    with pytest.raises(RuntimeError, match=r"a warm start of 3 steps reached a pass@1 of 0\.\d+"):
+        warm_start(
+            model, tokenizer, tasks, digits(20, 1), target=1.0, max_steps=3, max_new_tokens=2
+        )

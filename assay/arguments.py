@@ -15,7 +15,7 @@ DataOption = Annotated[
     str | None, Option("--data", help="The data: a file, a folder or a hub name.")
 ]
 SetOption = Annotated[
-    list[str] | None, Option("--set", help="An argument of the environment, such as split=train.")
+    list[str] | None, Option("--set", help="Environment argument, such as split=train.")
 ]
 ByOption = Annotated[
     str | None, Option("--by", help="Metadata to group by. Default: level or difficulty.")

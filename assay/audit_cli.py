@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ from rich.table import Table
 from typer import Argument, Option
 
 from .arguments import settings
+from .command import HelpAll
 from .console import AsJson, cell, out, print_json, progress, say
 from .envs import (
     AuditReport,
@@ -26,44 +28,45 @@ from .envs.datasets.reading import read_jsonl
 from .naming import NAME_HELP, make_to_judge, resolve_with_data
 from .verifiers.visible import one_line
 
+_rare = partial(Option, hidden=True)
+
 
 def audit_command(
     subject: Annotated[str, Argument(help=NAME_HELP)],
     data: Annotated[
         str | None,
         Option(
-            help="An environment's data; for a verifier, JSONL rows "
+            help="Data of the environment, or examples for a verifier: JSONL rows "
             '{"reference": ..., "reply": <one that wins, if known>}.'
         ),
     ] = None,
-    other: Annotated[
-        str | None, Option(help="Data of the other split, to compare prompts.")
-    ] = None,
+    other: Annotated[str | None, _rare(help="Data of the other split, to compare prompts.")] = None,
     setting: Annotated[
         list[str] | None,
-        Option("--set", help="An argument of the environment or verifier, as name=value."),
+        Option("--set", help="An argument of it, as name=value."),
     ] = None,
     tasks: Annotated[int, Option(min=1, help="Tasks to sample.")] = 12,
     seed: Annotated[int, Option(help="Seed of tasks and replies.")] = 0,
     check: Annotated[list[str] | None, Option(help="Run only this check.")] = None,
     skip: Annotated[list[str] | None, Option(help="Skip this check.")] = None,
-    floor: Annotated[float, Option(help="Maximum reward of a wrong reply.")] = 0.0,
+    floor: Annotated[float, _rare(help="Maximum reward of a wrong reply.")] = 0.0,
     tolerance: Annotated[
-        float, Option(min=0, help="Relative error within which a number is correct.")
+        float, _rare(min=0, help="Relative error within which a number is correct.")
     ] = 0.0,
-    seconds: Annotated[float, Option(min=0.001, help="Maximum CPU seconds for one reply.")] = 10.0,
+    seconds: Annotated[float, _rare(min=0.001, help="Maximum CPU seconds for one reply.")] = 10.0,
     prompts: Annotated[
-        int, Option(min=1, help="Prompts of a generator to compare between splits.")
+        int, _rare(min=1, help="Prompts of a generator to compare between splits.")
     ] = 1000,
-    longest: Annotated[int, Option(help="Characters of the longest reply.")] = 1 << 20,
+    longest: Annotated[int, _rare(help="Characters of the longest reply.")] = 1 << 20,
     budget: Annotated[
-        float | None, Option(min=0, help="Seconds after which no further check starts.")
+        float | None, Option(min=0, help="Seconds after which no check starts.")
     ] = None,
     out_path: Annotated[
         Path | None,
-        Option("--out", "-o", help="Write the report, with uncut inputs, to this JSON file."),
+        Option("--out", "-o", help="Write the report to this JSON file, with uncut inputs."),
     ] = None,
     as_json: AsJson = False,
+    help_all: HelpAll = False,
 ) -> None:
     """Try to break the rewards of an environment or a verifier.
 

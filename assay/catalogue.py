@@ -93,7 +93,7 @@ def verifiers_command(
     name: Annotated[str | None, Argument(help="Show only this one, in full.")] = None,
     markdown: Annotated[bool, Option("--markdown", help="Print docs/catalogue.md.")] = False,
 ) -> None:
-    """List the verifiers, or show one: rules, options, replies that pass and replies that fail."""
+    """List the verifiers, or show one: rules, options, examples."""
     found = entries()
     if markdown:
         say(page(found).rstrip())

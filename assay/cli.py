@@ -15,12 +15,12 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 from typer import Argument, Option
-from typer.core import TyperCommand, TyperOption
 
 from . import __version__
 from .arguments import DataOption, EnvName, SetOption, environment_options
 from .audit_cli import audit_command
 from .catalogue import verifiers_command
+from .command import Command
 from .console import AsJson, err, out, print_json, progress, say
 from .demo import demo
 from .diff_cli import diff_command
@@ -58,6 +58,7 @@ _CONTEXT = {"help_option_names": ["-h", "--help"]}
 app = typer.Typer(
     help="Rewards and verifiers for reinforcement learning: score replies, run programs in "
     "sandboxes, train with GRPO.",
+    epilog="Example: assay demo",
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -65,21 +66,11 @@ app = typer.Typer(
 )
 
 
-class _Command(TyperCommand):
-    """A command whose help leaves room for what options mean: no type or ``--no-`` of flags."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        for option in self.params:
-            if isinstance(option, TyperOption) and option.is_flag and option.default is False:
-                option.metavar, option.show_default, option.secondary_opts = "", False, []
-
-
 def _add(name: str, command: Callable[..., None], example: str, **context: Any) -> None:
     """Add a command, with an example below its help."""
     context_settings = {**_CONTEXT, **context}
     epilog = f"Example: {escape(example)}"
-    app.command(name, cls=_Command, epilog=epilog, context_settings=context_settings)(command)
+    app.command(name, cls=Command, epilog=epilog, context_settings=context_settings)(command)
 
 
 # typer exports only a child of the usage errors that it raises.
@@ -174,7 +165,7 @@ def _root(
         bool, Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
     verbose: Annotated[
-        bool, Option("--verbose", "-v", help="Log details; show the traceback of an error.")
+        bool, Option("--verbose", "-v", help="Log details; show tracebacks.")
     ] = False,
 ) -> None:
     if verbose:

@@ -49,7 +49,7 @@ def diff_command(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the rows on which two verifiers disagree, or how two runs differ.
+    """Show where two verifiers disagree, or how two runs differ.
 
     Exit code 0: every row (of two runs: every common reply) has the same score, and in runs the
     same status. Exit code 1: not.

@@ -14,6 +14,7 @@ from typer import Option
 
 from .agent_place import Backend, agent_place
 from .arguments import ByOption, DataOption, EnvName, SetOption, environment_options, settings
+from .command import HelpAll
 from .console import AsJson, err, out, print_json, progress, say
 from .envs import EpisodeGroup, Task, TextEnv, write_json
 from .evaluation import (
@@ -45,12 +46,13 @@ _AT_ONCE = 256
 """Replies of a batch, about: what a kill can cost."""
 
 _sampling = partial(Option, rich_help_panel="Sampling")
-_agent = partial(Option, rich_help_panel="Agent programs")
+_rare = partial(Option, rich_help_panel="Sampling", hidden=True)
+_agent = partial(Option, rich_help_panel="Agent programs", hidden=True)
 
 
 def eval_command(
     env: EnvName,
-    policy: Annotated[str, Option("--policy", "-p", help=f"The policy: {FORMS}.")],
+    policy: Annotated[str, Option("--policy", "-p", help=f"{FORMS[0].upper()}{FORMS[1:]}.")],
     n: Annotated[
         int | None,
         Option("-n", "--n", help="Replies to each task. Default: 1, or as many as a file has."),
@@ -63,38 +65,35 @@ def eval_command(
         int | None,
         Option(help="Take the first N tasks. Default: all, or 200 of an unlimited generator."),
     ] = None,
-    shuffle: Annotated[bool, Option(help="Draw --limit tasks at random.")] = False,
+    shuffle: Annotated[bool, Option(hidden=True, help="Draw --limit tasks at random.")] = False,
     task: Annotated[
-        list[str] | None, Option(help="Only this task, by id or number from 0.")
+        list[str] | None, Option(hidden=True, help="Only this task, by id or number from 0.")
     ] = None,
-    seed: Annotated[int, Option(help="Seed of replies, tasks and intervals.")] = 0,
+    seed: Annotated[int, Option(help="Seed of all draws; replies, tasks, intervals.")] = 0,
     batch: Annotated[
-        int | None, Option(min=1, help="Tasks per batch. Default: about 256 replies.")
+        int | None,
+        Option(min=1, hidden=True, help="Tasks per batch. Default: about 256 replies."),
     ] = None,
-    model: Annotated[str | None, _sampling(help="The server's name for the model.")] = None,
+    model: Annotated[str | None, _sampling(help="Model's name at a server.")] = None,
     max_tokens: Annotated[int | None, _sampling(min=1, help="Maximum tokens of a reply.")] = None,
     temperature: Annotated[float | None, _sampling(min=0, help="Sampling temperature.")] = None,
-    top_p: Annotated[float | None, _sampling(min=0, max=1, help="Nucleus sampling.")] = None,
-    concurrency: Annotated[int, _sampling(min=1, help="Concurrent requests to a server.")] = 32,
-    retries: Annotated[int, _sampling(min=0, help="Retries of a failed request.")] = 4,
-    timeout: Annotated[
-        float, _sampling(min=0.001, help="Timeout of a request in seconds.")
-    ] = 600.0,
+    top_p: Annotated[float | None, _rare(min=0, max=1, help="Nucleus sampling.")] = None,
+    concurrency: Annotated[int, _rare(min=1, help="Concurrent requests to a server.")] = 32,
+    retries: Annotated[int, _rare(min=0, help="Retries of a failed request.")] = 4,
+    timeout: Annotated[float, _rare(min=0.001, help="Timeout of a request in seconds.")] = 600.0,
     api_key_env: Annotated[
         str | None, _sampling(help="Environment variable with the API key.")
     ] = None,
     field: Annotated[
         list[str] | None,
-        _sampling(help="An extra field of requests, such as reasoning_effort=low."),
+        _rare(help="An extra field of requests, such as reasoning_effort=low."),
     ] = None,
-    device: Annotated[str, _sampling(help="Device of a directory's model.")] = "cpu",
-    price_in: Annotated[float, _sampling(min=0, help="Price per million prompt tokens.")] = 0.0,
-    price_out: Annotated[
-        float, _sampling(min=0, help="Price per million completion tokens.")
-    ] = 0.0,
+    device: Annotated[str, _sampling(help="Device of the model.")] = "cpu",
+    price_in: Annotated[float, _rare(min=0, help="Price per million prompt tokens.")] = 0.0,
+    price_out: Annotated[float, _rare(min=0, help="Price per million completion tokens.")] = 0.0,
     agent: Annotated[
         str | None,
-        _agent(help="A program that plays the tasks with the policy; see docs/gateway.md."),
+        _sampling(help="Program that plays tasks; see docs/gateway.md."),
     ] = None,
     unsafe_agent: Annotated[
         bool, _agent(help="Run --agent as a process of this machine, isolated from nothing.")
@@ -119,6 +118,7 @@ def eval_command(
     ] = 600.0,
     by: ByOption = None,
     as_json: AsJson = False,
+    help_all: HelpAll = False,
 ) -> None:
     """Evaluate a policy: pass@k, maj@k, named rewards, statuses, cost.
 

@@ -13,6 +13,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from .command import Command
 from .console import add_row, err, out, say
 from .study import Measured, Study
 from .study.claims import Word, verdicts
@@ -26,7 +27,8 @@ from .verifiers.nearest import did_you_mean
 
 PACKAGE = "assay.family"
 family_app = typer.Typer(
-    help="The GRPO family: each system trained small from nothing, beside its rivals.",
+    help="Train each system of the GRPO family small, beside its rivals.",
+    epilog="Example: assay family run dapo --short",
     no_args_is_help=True,
 )
 
@@ -57,7 +59,7 @@ def measured_before(name: str) -> list[Measured]:
     return read_measured(path) if path.exists() else []
 
 
-@family_app.command("list", epilog="Example: assay family list")
+@family_app.command("list", cls=Command, epilog="Example: assay family list")
 def list_command() -> None:
     """Show every study, with what its arms took when they were last measured in full."""
     table = Table("name", "what it shows", "runs", "CPU minutes", "peak MiB")
@@ -72,7 +74,7 @@ def list_command() -> None:
     say("Run one: assay family run NAME (in seconds, to see that it works: --short)")
 
 
-@family_app.command("run", epilog="Example: assay family run dapo --short")
+@family_app.command("run", cls=Command, epilog="Example: assay family run dapo --short")
 def run_command(
     name: Annotated[
         str | None, typer.Argument(help="A study, as assay family list shows them.")
@@ -177,7 +179,7 @@ def run(
     return found
 
 
-@family_app.command("page", epilog="Example: assay family page docs/family.md")
+@family_app.command("page", cls=Command, epilog="Example: assay family page docs/family.md")
 def page_command(
     path: Annotated[Path, typer.Argument(help="The Markdown page to write.")],
     results: Annotated[

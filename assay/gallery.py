@@ -51,7 +51,7 @@ def list_command(
     name: Annotated[str | None, Argument(help="Show only this one, in full.")] = None,
     markdown: Annotated[bool, Option("--markdown", help="Print docs/gallery.md.")] = False,
 ) -> None:
-    """List the environments, or show one: its docs, options, a task and its solution.
+    """List the environments, or show one: options, a task, a solution.
 
     Plugins that fail to import are listed below the table.
     """

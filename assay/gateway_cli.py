@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 import secrets
 import tempfile
@@ -13,42 +14,46 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from .command import HelpAll
 from .console import err, naming_the_port, say
 
 if TYPE_CHECKING:
     from .gateway import ChatEngine, Engine
 
 TOKEN = "ASSAY_GATEWAY_TOKEN"
+_rare = functools.partial(typer.Option, hidden=True)
 Kind = Literal["transformers", "vllm", "proxy"]
 
 
 def gateway_command(
     model: Annotated[
-        str | None, typer.Option(help="A transformers directory; for proxy the server's name.")
+        str | None, typer.Option(help="Transformers directory, or for proxy the server's name.")
     ] = None,
     engine: Annotated[
-        Kind, typer.Option(help="What samples; proxy passes chats on to --server, which tokenizes.")
+        Kind,
+        typer.Option(help="What samples; proxy passes chats on to --server, which tokenizes."),
     ] = "transformers",
     server: Annotated[
-        str | None, typer.Option(help="A running vLLM server. Without it, vllm starts one.")
+        str | None, typer.Option(help="A running vLLM server, else vllm starts one.")
     ] = None,
     processed_logprobs: Annotated[
-        bool, typer.Option(help="--server runs with --logprobs-mode processed_logprobs.")
+        bool, _rare(help="--server runs with --logprobs-mode processed_logprobs.")
     ] = False,
     api_key_env: Annotated[
-        str | None, typer.Option(help="Environment variable with the key of --server.")
+        str | None, _rare(help="Environment variable with the key of --server.")
     ] = None,
-    vllm_executable: Annotated[str, typer.Option(help="vLLM's command.")] = "vllm",
+    vllm_executable: Annotated[str, _rare(help="vLLM's command.")] = "vllm",
     device: Annotated[str, typer.Option(help="Where transformers runs the model.")] = "cpu",
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for any free one.")] = 8000,
-    max_tokens: Annotated[int, typer.Option(min=1, help="Most tokens of a reply.")] = 1024,
-    max_turns: Annotated[int, typer.Option(min=1, help="Most replies of an episode.")] = 200,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Maximum tokens of a reply.")] = 1024,
+    max_turns: Annotated[int, _rare(min=1, help="Maximum replies of an episode.")] = 200,
     timeout: Annotated[
-        float, typer.Option(min=0.001, help="Seconds for a reply, its queue included.")
+        float, _rare(min=0.001, help="Seconds for a reply, its queue included.")
     ] = 600.0,
+    help_all: HelpAll = False,
 ) -> None:
-    """Serve a model to agent programs by OpenAI's and Anthropic's routes.
+    """Serve a model to agents by OpenAI's and Anthropic's routes.
 
     POST /episodes opens an episode and returns its key and address; DELETE /episodes/KEY ends it
     and returns its tokens. Both need the token of ASSAY_GATEWAY_TOKEN, by default a new one, which

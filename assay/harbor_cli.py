@@ -14,6 +14,7 @@ from rich import box as rich_box
 from rich.table import Table
 from typer import Argument, Option
 
+from .command import Command
 from .console import AsJson, add_row, err, out, print_json, progress, say
 from .envs.harbor import (
     HACKS,
@@ -38,6 +39,7 @@ from .verifiers.visible import one_line
 
 harbor_app = typer.Typer(
     help="Run agents on Harbor task folders, and check the tasks.",
+    epilog="Example: assay harbor run examples/harbor --agent oracle",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
@@ -49,7 +51,7 @@ Jobs = Annotated[int, Option("--jobs", "-j", min=1, help="Tasks at one time.")]
 Only = Annotated[list[str] | None, Option("--task", help="Only this task, by id or folder.")]
 
 
-@harbor_app.command(epilog="Example: assay harbor run examples/harbor --agent oracle")
+@harbor_app.command(cls=Command, epilog="Example: assay harbor run examples/harbor --agent oracle")
 def run(
     folder: Folder,
     agent: Annotated[
@@ -109,7 +111,9 @@ def run(
         raise typer.Exit(1)
 
 
-@harbor_app.command(epilog="Example: assay harbor check examples/harbor --hacks published")
+@harbor_app.command(
+    cls=Command, epilog="Example: assay harbor check examples/harbor --hacks published"
+)
 def check(
     folder: Folder,
     hacks: Annotated[
@@ -164,7 +168,7 @@ Setup = Annotated[str, Option(help="A command that installs the repository in th
 Seconds = Annotated[float, Option(min=1, help="Seconds for the tests of a task.")]
 
 
-@harbor_app.command(epilog="Example: assay harbor mine ~/src/boltons --limit 5")
+@harbor_app.command(cls=Command, epilog="Example: assay harbor mine ~/src/boltons --limit 5")
 def mine(
     repository: Annotated[Path, Argument(help="A local git repository. It is only read.")],
     out_folder: Out = Path("tasks"),
@@ -194,7 +198,9 @@ def mine(
 
 
 @harbor_app.command(
-    "from-swe", epilog="Example: assay harbor from-swe rows.jsonl --repos ~/src --image mine:1"
+    "from-swe",
+    cls=Command,
+    epilog="Example: assay harbor from-swe rows.jsonl --repos ~/src --image mine:1",
 )
 def from_swe(
     rows: Annotated[Path, Argument(help="JSON, JSONL, CSV or Parquet, or a folder of such files.")],

@@ -25,7 +25,7 @@ def new_command(
     ],
     folder: Annotated[Path, Option("--out", "-o", "--dir", help="Its parent folder.")] = Path(),
 ) -> None:
-    """Write an installable package: one environment, and a test that tries to break it."""
+    """Write an installable package: an environment and its test."""
     made = write_package(name, folder)
     say(
         f"{made}: the environment {_id(name)}\n"

@@ -60,9 +60,9 @@ def rescore_command(
     by: ByOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Score a run's replies again, with the current verifier or another, without sampling.
+    """Score a run's replies again, without sampling.
 
-    Exit code 1: some replies have no score.
+    The verifier is the current one, or another. Exit code 1: some replies have no score.
     """
     plan = read_plan(run)
     refuse_by(by, (group.task for group in read_groups(run)))

@@ -18,6 +18,7 @@ from rich.markup import escape
 from rich.table import Table
 from typer import Argument, Option
 
+from .command import Command
 from .console import AsJson, add_row, err, out, print_json, say
 from .figures import figures_table, measured
 from .sandbox import (
@@ -42,7 +43,8 @@ from .sandbox.images.description import shipped_images
 from .verifiers.visible import one_line, visible
 
 sandbox_app = typer.Typer(
-    help="Build the container image, check the isolation, measure its speed, run a file.",
+    help="Build the image, check the isolation, measure speed, run a file.",
+    epilog="Example: assay sandbox check --all",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
@@ -65,7 +67,7 @@ BackendOrUnsafe = Annotated[
 ]
 
 
-@sandbox_app.command(epilog="Example: assay sandbox build shell")
+@sandbox_app.command(cls=Command, epilog="Example: assay sandbox build shell")
 def build(
     name: Annotated[
         str,
@@ -115,7 +117,7 @@ def build(
     say(f"Image: {digest}\nName: {description.tag}\nFrom: {origin}")
 
 
-@sandbox_app.command(epilog="Example: assay sandbox check --all")
+@sandbox_app.command(cls=Command, epilog="Example: assay sandbox check --all")
 def check(
     backend: Backend = None,
     every: Annotated[bool, Option("--all", help="Check every backend, side by side.")] = False,
@@ -207,7 +209,7 @@ def _print_findings(
         say(f"Programs run in {chosen} ({why}), and this sandbox holds.")
 
 
-@sandbox_app.command(epilog="Example: assay sandbox run program.py --cpu 2")
+@sandbox_app.command(cls=Command, epilog="Example: assay sandbox run program.py --cpu 2")
 def run(
     file: Annotated[Path, Argument(help="A program.")],
     stdin: Annotated[
@@ -250,7 +252,7 @@ def run(
         raise typer.Exit(1)
 
 
-@sandbox_app.command(epilog="Example: assay sandbox bench --concurrency 4")
+@sandbox_app.command(cls=Command, epilog="Example: assay sandbox bench --concurrency 4")
 def bench(
     backend: Backend = None,
     concurrency: Annotated[

@@ -15,6 +15,7 @@ import typer
 from typer import Option
 
 from .arguments import DataOption, EnvName, SetOption, environment_options, settings
+from .command import HelpAll
 from .console import err, naming_the_port, say
 from .envs import make
 from .naming import found_here
@@ -38,25 +39,35 @@ def serve_command(
     ] = "127.0.0.1",
     port: Annotated[int, Option(min=0, max=65535, help="Port; 0 for any free one.")] = 8000,
     token_file: Annotated[
-        Path | None, Option(help=f"File with one token per line. Or set {TOKEN}.")
+        Path | None, Option(help=f"File with one token per line, or set {TOKEN}.")
     ] = None,
     limit: Annotated[
         list[str] | None, Option("--limit", help="A limit, such as batch=256; see docs/service.md.")
     ] = None,
-    allow_references: Annotated[bool, Option(help="Also accept references from clients.")] = False,
-    tell_reasons: Annotated[
-        bool, Option(help="Send the reasons of verdicts, which may quote the reference.")
+    allow_references: Annotated[
+        bool, Option(hidden=True, help="Also accept references from clients.")
     ] = False,
-    certificate: Annotated[Path | None, Option(help="TLS certificate chain in PEM.")] = None,
-    key: Annotated[Path | None, Option(help="TLS private key.")] = None,
+    tell_reasons: Annotated[
+        bool,
+        Option(hidden=True, help="Send the reasons of verdicts, which may quote the reference."),
+    ] = False,
+    certificate: Annotated[
+        Path | None, Option(hidden=True, help="TLS certificate chain in PEM.")
+    ] = None,
+    key: Annotated[Path | None, Option(hidden=True, help="TLS private key.")] = None,
     workers: Annotated[int, Option(min=1, help="Worker processes.")] = 1,
-    drain: Annotated[int, Option(min=0, help="Seconds for requests to finish after SIGTERM.")] = 30,
-    access_log: Annotated[bool, Option(help="Log each request as JSON on stderr.")] = True,
+    drain: Annotated[
+        int, Option(min=0, hidden=True, help="Seconds for requests to finish after SIGTERM.")
+    ] = 30,
+    access_log: Annotated[
+        bool, Option(hidden=True, help="Log each request as JSON on stderr.")
+    ] = True,
     mcp: Annotated[
         bool, Option("--mcp", help="Serve one MCP client over stdin and stdout instead.")
     ] = False,
+    help_all: HelpAll = False,
 ) -> None:
-    """Serve an environment: scoring and episodes, over HTTP and WebSocket.
+    """Serve an environment over HTTP and WebSocket: scoring, episodes.
 
     /openapi.json describes the routes; /openenv serves OpenEnv's clients. References never leave
     the server. The Python client is assay.service.RemoteEnv(URL). With --mcp any MCP client plays

@@ -23,12 +23,12 @@ class TrainConfig(GRPOConfig):
     """Settings of ``assay train``: those of GRPOConfig, and these.
 
     Attributes:
-        env: id of the environment, such as ``assay/Arithmetic-v1``, or ``module:id``.
+        env: environment id, such as ``assay/Arithmetic-v1``, or ``module:id``.
         env_args: arguments of the environment.
         levels: mix these values of one of the environment's arguments, ``{"digits": [1, 2, 3]}``.
             Where tasks never end, a curriculum chooses among them.
-        data: where the environment's tasks are, if it reads any: a file, a folder, a hub name. Of
-            several splits it takes ``train``.
+        data: the environment's data: a file, a folder, a hub name. Of several splits it takes
+            ``train``.
         held_out_data: the same for the tasks of evaluation; of several splits it takes ``test``.
             By default the split ``test`` of ``data`` or of the environment, if it has one.
         held_out: how many tasks to evaluate on.
@@ -56,20 +56,20 @@ class TrainConfig(GRPOConfig):
         curriculum_exponent: of ``prioritised``: 0 prefers none; the larger, the more the best.
         curriculum_floor: of ``target_rate`` and ``prioritised``: no task is drawn with less than
             this share of the largest weight.
-        model: a transformers directory (weights and tokenizer), or the name of a model on the
-            Hugging Face hub.
-        device: where to train: ``cpu``, ``cuda``, ``cuda:1``.
+        model: transformers directory, or hub name; a folder with weights and tokenizer, or a model
+            of the Hugging Face hub.
+        device: device: ``cpu``, ``cuda``, ``cuda:1``.
         shard: under torchrun, cut weights, gradients and optimizer up between processes (FSDP2).
         dtype: of the weights. Less than ``float32`` loses small updates.
         autocast: compute in bfloat16, whatever the weights are; ``None`` does so on CUDA alone.
         gradient_checkpointing: compute each layer again backward, in place of keeping what it
             computed forward: slower, in less memory; ``None`` does so on an accelerator for a
             model of a billion parameters or more.
-        lora_rank: train only adapters (LoRA) of this rank, 16 for example; 0 trains all weights.
+        lora_rank: rank of adapters (LoRA); only they are trained; 0 trains all weights.
         lora_alpha: the adapters' product is scaled by ``lora_alpha`` / ``lora_rank``.
         lora_targets: names of the linear layers that get adapters; ``all-linear`` for all but
             the head.
-        engine: what samples the replies of training and evaluation.
+        engine: what samples: ``transformers`` or ``vllm``; for training and evaluation.
         server: of ``vllm``: address of a running server of the model, such as
             ``http://127.0.0.1:8000``; it must read ``out_dir`` under the same path. ``None``
             starts one, with its log in ``out_dir/vllm.log``, and ends it with the run.
@@ -78,7 +78,7 @@ class TrainConfig(GRPOConfig):
             in which the model computes.
         max_model_len: of ``vllm``, if it starts one: most tokens of a prompt and its reply;
             ``None`` for the model's own limit.
-        out_dir: for checkpoints, metrics, the picture and ``config.json``.
+        out_dir: the run's directory; checkpoints, metrics, the picture and ``config.json``.
         trackers: where the numbers go beside ``metrics.jsonl``: ``tensorboard``, ``wandb``,
             ``trackio``; ``None`` for TensorBoard, if it is installed.
         samples: groups of replies that are kept of a step, to be read; 0 for none.

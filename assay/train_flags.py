@@ -11,6 +11,7 @@ import typer
 from rich.markup import escape
 
 from .arguments import settings
+from .command import HelpAll
 from .train_settings import defaults, descriptions, from_text, groups, hints
 
 _COMMON = (
@@ -18,7 +19,7 @@ _COMMON = (
     *("prompts_per_step", "group_size", "learning_rate", "max_new_tokens", "temperature"),
     *("beta", "eval_every", "save_every", "seed"),
 )
-"""Settings that ``--help`` shows, by their first clause; ``--help-all`` shows all, in full."""
+"""Settings that ``-h`` shows; ``--help-all`` shows all."""
 
 _ALIASES = {
     "out-dir": "out",
@@ -46,7 +47,7 @@ def command_of(run: Callable[[Mapping[str, Any]], None]) -> Callable[..., None]:
         run: called with what was given: settings by name, each of its type, and ``config``,
             ``preset``, ``resume``, ``print_config``.
     """
-    parameters = [*_environment(), *_own(), *_options()]
+    parameters = [*_environment(), *_options(), *_own()]
 
     def train(**given: Any) -> None:
         run(_read({name: value for name, value in given.items() if value is not None}))
@@ -55,7 +56,7 @@ def command_of(run: Callable[[Mapping[str, Any]], None]) -> Callable[..., None]:
     train.__annotations__ = {p.name: p.annotation for p in parameters}
     train.__doc__ = """Train a model on an environment with GRPO.
 
-    --help-all shows all settings. A preset is overridden by --config, and both by flags. --resume
+    A preset is overridden by --config, and both by flags. --resume
     reads the settings in OUT/config.json. Ctrl-C leaves a complete checkpoint.
     """
     return train
@@ -76,41 +77,57 @@ def _environment() -> list[inspect.Parameter]:
 def _own() -> list[inspect.Parameter]:
     """Return the options that are no settings."""
 
-    def option(kind: Any, flag: str, text: str, **more: Any) -> Any:
-        return Annotated[kind, typer.Option(flag, help=text, rich_help_panel=_ORIGIN, **more)]
+    def option(kind: Any, flag: str, text: str) -> Any:
+        return Annotated[kind, typer.Option(flag, help=text, rich_help_panel=_ORIGIN)]
 
-    show = {"is_eager": True, "callback": _show_all}
     return [
-        _parameter("preset", option(str | None, "--preset", "A paper's: see assay presets.")),
-        _parameter("config", option(Path | None, "--config", "A YAML or TOML file.")),
+        _parameter(
+            "preset",
+            option(str | None, "--preset", "Settings of a paper, such as dapo; see assay presets."),
+        ),
+        _parameter("config", option(Path | None, "--config", "Settings in a YAML or TOML file.")),
         _parameter(
             "resume",
             option(bool, "--resume", "Continue from --out; it needs no other option."),
             False,
         ),
         _parameter(
-            "print_config", option(bool, "--print-config", "Print all, as such a file."), False
+            "print_config",
+            option(bool, "--print-config", "Print all settings as such a file."),
+            False,
         ),
-        _parameter("help_all", option(bool, "--help-all", "Show all options.", **show), False),
+        _parameter("help_all", HelpAll, False),
     ]
 
 
 def _options() -> list[inspect.Parameter]:
-    found = []
-    for name in (name for names in groups().values() for name in names if name != "env"):
-        hint, names = hints()[name], [flag(name)]
-        kind: Any = str | None
-        metavar: str | None = _metavar(hint)
-        if name in ("env_args", "trackers"):
-            kind, metavar = list[str] | None, "NAME=VALUE" if name == "env_args" else "NAME"
-        elif hint in (bool, bool | None):
-            kind, metavar, names = bool | None, None, [f"{flag(name)}/--no-{flag(name)[2:]}"]
-        elif name == "out_dir":
-            names = ["--out", "-o"]
-        shown = name in _COMMON
-        option = typer.Option(*names, metavar=metavar, help=_help(name), hidden=not shown)
-        found.append(_parameter(name, Annotated[kind, option]))
-    return found
+    return [
+        _option(name, heading)
+        for heading, names in groups().items()
+        for name in names
+        if name != "env"
+    ]
+
+
+def _option(name: str, heading: str) -> inspect.Parameter:
+    hint, names = hints()[name], [flag(name)]
+    kind: Any = str | None
+    metavar: str | None = _metavar(hint)
+    if name in ("env_args", "trackers"):
+        kind, metavar = list[str] | None, "NAME=VALUE" if name == "env_args" else "NAME"
+    elif hint in (bool, bool | None):
+        kind, metavar, names = bool | None, None, [f"{flag(name)}/--no-{flag(name)[2:]}"]
+    elif name == "out_dir":
+        names = ["--out", "-o"]
+    option = typer.Option(
+        *names,
+        metavar=metavar,
+        help=_help(name),
+        show_default=_default(name),
+        hidden=name not in _COMMON,
+        rich_help_panel=heading,
+    )
+    return _parameter(name, Annotated[kind, option])
 
 
 def _parameter(name: str, annotation: Any, default: Any = None) -> inspect.Parameter:
@@ -126,34 +143,20 @@ def _metavar(hint: Any) -> str:
     return "JSON" if kind is None or get_origin(hint) in (dict, Mapping) else words[kind]
 
 
-def _help(name: str, *, whole: bool = False) -> str:
+def _help(name: str) -> str:
     meaning = descriptions()[name].replace("`", "")
-    if not whole and name in _COMMON:
-        meaning = meaning.partition(". ")[0].partition("; ")[0].partition(": ")[0].rstrip(".") + "."
     symbol = meaning.startswith("p ")  # no word, but the p of an equation
     words = [str(each) for each in get_args(hints()[name]) if get_origin(hints()[name]) is Literal]
     if words and not all(word in meaning for word in words):
         meaning += f" One of {', '.join(words)}."
-    text = escape(meaning if symbol else meaning[0].upper() + meaning[1:])
+    return escape(meaning if symbol else meaning[0].upper() + meaning[1:])
+
+
+def _default(name: str) -> str | bool:
     if name not in defaults() or name == "env_args":
-        return text
+        return False
     default = defaults()[name]
-    shown = "none" if default is None else str(default).lower() if default is False else default
-    return rf"{text} [dim]\[{escape(str(shown))}][/dim]"
-
-
-def _show_all(context: typer.Context, asked: bool) -> None:
-    """Print the help with every option under its heading."""
-    if not asked:
-        return
-    options = {parameter.name: parameter for parameter in context.command.params}
-    for heading, names in groups().items():
-        for name in names:
-            option: Any = options[name]
-            option.help, option.hidden = _help(name, whole=True), False
-            option.rich_help_panel = heading
-    typer.echo(context.get_help(), nl=False)
-    raise typer.Exit
+    return "none" if default is None else str(default).lower() if default is False else str(default)
 
 
 def _read(given: Mapping[str, Any]) -> dict[str, Any]:

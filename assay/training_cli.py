@@ -47,7 +47,7 @@ def presets_command(
         bool, typer.Option("--markdown", help="Print settings and presets as the docs' page.")
     ] = False,
 ) -> None:
-    """List the papers whose settings --preset takes, or show one's settings."""
+    """List the papers that --preset takes, or show one's settings."""
     if markdown:
         from .settings_page import page
 

@@ -32,7 +32,7 @@ def view_command(
     ] = 0,
     open_page: Annotated[bool, Option("--open/--no-open", help="Open the browser.")] = True,
 ) -> None:
-    """Browse a run: prompts, replies side by side, rewards, reasons, differences, plots.
+    """Browse a run: replies side by side, rewards, reasons, plots.
 
     Listens on this machine only and loads nothing external. Ctrl-C ends it.
     """

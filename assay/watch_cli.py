@@ -26,9 +26,9 @@ def report_command(
         int | None, Option(help="Print the groups of this step, or of the last before it.")
     ] = None,
 ) -> None:
-    """Write a run's page: curves, samples, settings, in one file that needs no network.
+    """Write a run's page: curves, samples and settings in one file.
 
-    It also works while the run goes on.
+    The page needs no network. It also works while the run goes on.
     """
     from .run_report.history import read_history
     from .run_report.report import write_report

@@ -150,7 +150,7 @@ class GRPOConfig(Objective):
     Attributes:
         steps: rollouts to train on; each is followed by its updates.
         prompts_per_step: P, tasks of a rollout.
-        group_size: G, replies to each task, at least 2.
+        group_size: G, replies to each task; at least 2.
         learning_rate: of AdamW, after the warm-up. The default suits a pretrained model; a tiny
             one made from nothing takes 3e-4.
         warmup_steps: steps over which it rises linearly. Without any, a few steps at full rate
@@ -162,7 +162,7 @@ class GRPOConfig(Objective):
         num_iterations: times each rollout is trained on, mu in the papers.
         minibatches: optimizer steps into which one pass over a rollout is cut.
         temperature: of sampling; log-probabilities are taken at the same.
-        max_new_tokens: tokens after which a reply is cut off.
+        max_new_tokens: maximum tokens of a reply; the rest is cut off.
         max_prompt_tokens: tasks with a longer prompt are left out of training; 0 for no limit. A
             step then has fewer tasks, which ``prompts/too_long`` counts.
         chat_template_kwargs: given to the tokenizer's chat template, such as
@@ -189,7 +189,7 @@ class GRPOConfig(Objective):
             0 only warns.
         reference_every: steps after which the model of the KL penalty becomes the policy as it
             is then, again and again; 0 keeps the first.
-        eval_every: steps between evaluations on held-out tasks; 0 for never.
+        eval_every: steps between evaluations; 0 for never. They are on held-out tasks.
         eval_samples: replies to each held-out task, for pass@k; pass it on to ``held_out_tasks``.
         eval_temperature: of sampling there; ``temperature`` where it is ``None``, and 0 takes the
             most likely token.
@@ -198,7 +198,7 @@ class GRPOConfig(Objective):
             never.
         save_every: steps between checkpoints; 0 for only at the end.
         keep_checkpoints: how many of the newest are kept.
-        seed: of sampling and of the order of minibatches.
+        seed: of sampling and of minibatches.
         allow_test_split: train on a split that is for evaluation: test, validation, eval.
         allow_overlap: train on prompts that the held-out tasks have too.
         allow_sample: train on the few rows that the package ships to try an environment with.

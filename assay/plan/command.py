@@ -47,10 +47,11 @@ def plan_command(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Plan a training run: memory, operations and least time, without weights or a GPU.
+    """Plan a training run: memory, operations and least time.
 
-    Memory is that of the update's own code, run on shapes alone. Times are lower bounds by the
-    GPU's data sheet, not estimates. Exit code 1: it does not fit.
+    It needs neither weights nor a GPU. Memory is that of the update's own code, run on shapes
+    alone. Times are lower bounds by the GPU's data sheet, not estimates.
+    Exit code 1: it does not fit.
     """
     try:
         import torch

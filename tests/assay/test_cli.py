@@ -229,17 +229,36 @@ def test_a_lost_verifier_loses_no_verdict(run, tmp_path, data, monkeypatch) -> N
     assert len(out.read_text().splitlines()) == 256
 
 
-def test_help_says_what_each_command_is_for_with_an_example(run) -> None:
-    code, shown, _ = run("-h")
-    assert code == 0
-    assert "--install-completion" in shown
-    own = [c.name for c in app.registered_commands]
-    parts = [(g.name, c.name or c.callback.__name__) for g in app.registered_groups
-             for c in g.typer_instance.registered_commands]  # fmt: skip
-    for command in [(name,) for name in own] + parts:
+def test_help_fits_a_screen_with_an_example(run, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    groups = {group.name: group.typer_instance for group in app.registered_groups}
+    commands = [(), *((name,) for name in groups)]
+    for path, found in [((), app), *(((name,), group) for name, group in groups.items())]:
+        commands += [(*path, c.name or c.callback.__name__) for c in found.registered_commands]
+    for command in commands:
         code, shown, _ = run(*command, "-h")
         assert code == 0
-        assert f"Example: assay {' '.join(command)}" in shown
+        assert len(shown.splitlines()) <= 45, command
+        assert f"Example: {' '.join(['assay', *command])} " in shown
+    assert "--install-completion" in run("-h")[1]
+
+
+def test_help_all_has_the_options_that_help_leaves_out(run) -> None:
+    rare = {
+        "eval": ["--top-p", "--agent-image", "--price-in"],
+        "serve": ["--certificate", "--no-access-log", "--drain"],
+        "audit": ["--tolerance", "--longest"],
+        "gateway": ["--max-turns", "--vllm-executable"],
+    }
+    for command, flags in rare.items():
+        short, whole = run(command, "-h")[1], run(command, "--help-all")[1]
+        assert "--help-all" in short
+        for flag in flags:
+            assert flag not in short
+            assert f"{flag} " in whole
+    assert "Port; 0 for any free one. [8000]" in run("serve", "--help-all")[1]
+    assert "Port. [8000]" in run("serve", "-h")[1]
+    assert "─ Agent programs ─" in run("eval", "--help-all")[1]
 
 
 def test_settings_help_and_reports_need_no_torch(tmp_path) -> None:

@@ -41,6 +41,7 @@ from .evaluation.named_policy import FORMS, directory_record, refuse_others
 from .evaluation.run_files import SUMMARY
 from .evaluation.show import tables
 from .naming import found_here, make_to_judge
+from .sandbox.extras import missing_package
 
 _AT_ONCE = 256
 """Replies of a batch, about: what a kill can cost."""
@@ -193,7 +194,7 @@ def _agent_player(
         from .gateway.eval_player import AgentEvalPlayer
         from .gateway_cli import engine_of
     except ImportError as error:
-        raise ImportError(f"--agent needs: pip install 'assay[serve,train]' ({error})") from error
+        raise missing_package("--agent", "serve,train", error) from error
     served = policy.startswith(("http://", "https://"))
     if not served and not Path(policy).is_dir():
         raise ValueError("--agent needs a transformers directory or a vLLM server's address as -p")

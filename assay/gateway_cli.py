@@ -16,6 +16,7 @@ import typer
 
 from .command import HelpAll
 from .console import err, naming_the_port, say
+from .sandbox.extras import missing_package
 
 if TYPE_CHECKING:
     from .gateway import ChatEngine, Engine
@@ -65,7 +66,7 @@ def gateway_command(
         from .service.limits import ServiceLimits
         from .service.server import listen, url_of
     except ImportError as error:
-        raise ImportError(f"gateway needs: pip install 'assay[serve,train]' ({error})") from error
+        raise missing_package("assay gateway", "serve,train", error) from error
     token = os.environ.get(TOKEN) or secrets.token_urlsafe(24)
     config = GatewayConfig(max_tokens=max_tokens, max_turns=max_turns, timeout_s=timeout)
     with contextlib.ExitStack() as stack:

@@ -19,6 +19,7 @@ from .command import HelpAll
 from .console import err, naming_the_port, say
 from .envs import make
 from .naming import found_here
+from .sandbox.extras import missing_package
 from .verifiers.visible import visible
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def serve_command(
     try:
         from .service import ServiceLimits, Tokens, check_exposure, serve
     except ImportError as error:
-        raise ImportError(f"serve needs: pip install 'assay[serve]' ({error})") from error
+        raise missing_package("assay serve", "serve", error) from error
     if (certificate is None) != (key is None):
         raise ValueError("--certificate and --key go together: give both, or none")
     if certificate is not None and key is not None:
@@ -141,7 +142,7 @@ def _serve_mcp(context: typer.Context, env: str, kwargs: dict[str, Any], *, reas
     try:
         from .service.mcp_server import serve_stdio
     except ImportError as error:
-        raise ImportError(f"serve --mcp needs: pip install 'assay[mcp]' ({error})") from error
+        raise missing_package("assay serve --mcp", "serve,mcp", error) from error
     serve_stdio(make(found_here(env), **kwargs), reasons=reasons)
 
 

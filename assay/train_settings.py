@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 from .docstring import meanings, without_roles
 from .grpo.presets import PRESETS, Preset
+from .sandbox.extras import missing_package
 from .sandbox.redaction import redact, redacted_paths
 from .train_config import TrainConfig
 from .verifiers.atomic_io import write_settings
@@ -99,7 +100,7 @@ def _adapter(name: str) -> TypeAdapter[Any]:
     try:
         from pydantic import TypeAdapter
     except ImportError as error:
-        raise ImportError("training needs more packages: pip install 'assay[train]'") from error
+        raise missing_package("assay train", "train", error) from error
     return TypeAdapter(hints()[name])
 
 
@@ -169,7 +170,7 @@ def from_file(path: str | Path) -> dict[str, Any]:
     try:
         from .setting_files import read_settings
     except ImportError as error:
-        raise ImportError("training needs more packages: pip install 'assay[train]'") from error
+        raise missing_package("assay train", "train", error) from error
 
     found = read_settings(path)
     preset = found.pop("preset", None)

@@ -22,6 +22,7 @@ from .envs.datasets.errors import SplitError
 from .envs.datasets.splits import have_same_prompts, make_for
 from .grpo import PRESETS, GRPOConfig
 from .naming import found_here
+from .sandbox.extras import missing_package
 from .sandbox.redaction import redact, redacted_paths
 from .train_config import MOVABLE, TrainConfig
 from .train_settings import (
@@ -78,7 +79,7 @@ def hush_transformers() -> None:
     try:
         from transformers.utils import logging
     except ImportError as error:
-        raise ImportError("training needs more packages: pip install 'assay[train]'") from error
+        raise missing_package("assay train", "train", error) from error
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers leaves it so
 
 
@@ -238,7 +239,7 @@ def _player(config: TrainConfig, env: TextEnv, stack: ExitStack) -> PlayTasks | 
         from .gateway.agent_env import AgentEnv
         from .gateway.policy_engine import AgentPlayer
     except ImportError as error:
-        raise ImportError(f"agent needs: pip install 'assay[serve]' ({error})") from error
+        raise missing_package("--agent", "serve", error) from error
     where = agent_place(
         unsafe=config.unsafe_agent,
         backend=config.agent_backend,

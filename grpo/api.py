@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from ..sandbox.extras import missing_package
+
 try:
     import safetensors
     import tokenizers
     import torch
     import transformers
 except ModuleNotFoundError as error:
-    raise ImportError(
-        f"assay.grpo needs {error.name}, which is not installed: pip install 'assay[train]'"
-    ) from error
+    raise missing_package("assay.grpo", "train", error) from error
 
 from .batch import Batch, Row
 from .checkpoint import CheckpointError, list_checkpoints

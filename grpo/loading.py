@@ -26,6 +26,7 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
+from ..sandbox.extras import missing_package
 from .batch import Batch, Row
 from .logprobs import full_forward
 from .model import computed_dtype, is_adapted, set_autocast, set_checkpointing
@@ -94,9 +95,7 @@ def _peft() -> Iterator[Any]:
     try:
         import peft
     except ModuleNotFoundError as error:
-        raise ImportError(
-            f"adapters need {error.name}, which is not installed: pip install 'assay[lora]'"
-        ) from error
+        raise missing_package("LoRA", "lora", error) from error
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         yield peft

@@ -208,8 +208,7 @@ def require_trackers(trackers: Sequence[str | Tracker] | None) -> None:
         if name not in _NAMES:
             raise ValueError(f"there is no tracker {name!r}: expected one of {', '.join(_NAMES)}")
         if importlib.util.find_spec(name) is None:
-            remedy = name if name == "tensorboard" else f"'assay[{name}]'"
-            raise ImportError(f"the tracker {name!r} is not installed: pip install {remedy}")
+            raise ImportError(f"the tracker {name!r} is not installed: run pip install {name}")
 
 
 def _numbers(row: Mapping[str, Any]) -> dict[str, float]:

@@ -13,6 +13,7 @@ from typing import Any, Concatenate, ParamSpec
 
 from .backends.registry import BackendName, checked_preload
 from .errors import SandboxUnavailable
+from .extras import missing_package
 from .languages.language import PYTHON, ProgrammingLanguage
 from .limits import Limits
 from .pool.batch import Batches, awaitable
@@ -124,7 +125,7 @@ class RaySandbox(Batches):
         try:
             import ray  # noqa: F401
         except ImportError as error:
-            raise ImportError("RaySandbox needs Ray: pip install 'assay[ray]'") from error
+            raise missing_package("RaySandbox", "ray", error) from error
         if slots is not None and not 1 <= slots < _THREADS:
             raise ValueError(f"slots must be from 1 to {_THREADS - 1} on each node, got {slots}")
         self._arguments: dict[str, Any] = {

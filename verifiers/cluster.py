@@ -1,6 +1,6 @@
 """Any verifier over the nodes of a Ray cluster, with the verdicts it would give here.
 
-Ray (``pip install assay[ray]``) schedules, moves data and finds out which nodes died; this file
+Ray (the extra ``ray``) schedules, moves data and finds out which nodes died; this file
 cuts batches into pieces and asks again if a piece was lost.
 """
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..envs import Conversation, Source, State, Task, TextEnv, Turn
+from ..sandbox.extras import missing_package
 from ..verifiers import Status, Verdict, Verifier
 from ..verifiers.text.words import sendable
 from .judging import RewardFault
@@ -58,7 +59,7 @@ def from_openenv(
         render_mode: ``"ansi"`` or ``None``.
 
     Raises:
-        ImportError: an address is given and OpenEnv is missing: ``pip install 'assay[openenv]'``.
+        ImportError: an address is given and OpenEnv is missing: the extra ``openenv``.
         ValueError: ``high`` is not above ``low``, or ``size`` is below 1.
     """
     if not high > low:
@@ -276,7 +277,7 @@ def _generic(address: str) -> Connect:
     try:
         from openenv.core import GenericEnvClient
     except ImportError as error:
-        raise ImportError("OpenEnv is missing: pip install 'assay[openenv]'") from error
+        raise missing_package("an OpenEnv address", "openenv", error) from error
     return lambda: GenericEnvClient(base_url=address)
 
 

@@ -11,12 +11,11 @@ from itertools import islice
 from typing import Any
 
 from ..envs import Rows, Task, TextEnv
+from ..sandbox.extras import missing_package
 from ..verifiers import Status, Verdict, Verifier
 from ..verifiers.text.words import sendable
 from ..verifiers.verifier import same_length
 from .judging import judged, rows_of, verifier_of
-
-_MISSING = "verifiers is missing: pip install 'assay[verifiers]', apart from openai 3"
 
 
 def from_verifiers(
@@ -42,7 +41,7 @@ def from_verifiers(
         render_mode: ``"ansi"`` or ``None``.
 
     Raises:
-        ImportError: verifiers is missing: ``pip install 'assay[verifiers]'``.
+        ImportError: verifiers is missing: the extra ``verifiers``.
         TypeError: it is no taskset.
         ValueError: the tasks never end and there is no ``size``, or a task needs what one reply
             does not have: a container, tools, skills, files, a harness that opens the conversation,
@@ -182,7 +181,7 @@ def to_verifiers(
         retries: further tries for a reply that an infrastructure failure left without a score.
 
     Raises:
-        ImportError: verifiers is missing: ``pip install 'assay[verifiers]'``.
+        ImportError: verifiers is missing: the extra ``verifiers``.
         ValueError: the environment plays more than one reply, or has tasks without end and there
             is no ``size``.
     """
@@ -234,7 +233,8 @@ def _v1() -> Any:
     try:
         import verifiers.v1 as vf
     except ImportError as error:
-        raise ImportError(_MISSING) from error
+        missing = missing_package("assay.adapters.prime_verifiers", "verifiers", error)
+        raise ImportError(f"{missing}, apart from openai 3") from error
     return vf
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..envs import Source, Split, Task, TextEnv, register
 from ..envs.seeding import share
+from ..sandbox.extras import missing_package
 from ..verifiers import Exact, Verifier
 from .reasoning_gym_judges import RULES, PackageScorer, tagged
 from .reasoning_gym_rulings import RULINGS, Ruling
@@ -47,7 +48,7 @@ def from_reasoning_gym(
         **config: the data set's own.
 
     Raises:
-        ImportError: reasoning-gym is missing: ``pip install 'assay[reasoning-gym]'``.
+        ImportError: reasoning-gym is missing: the extra ``reasoning-gym``.
         ValueError: there is no such data set, nothing can judge it safely, or the split is empty.
     """
     dataset = _dataset(name, seed, size, config)
@@ -138,7 +139,7 @@ def _dataset(name: str, seed: int, size: int, config: Mapping[str, Any]) -> Any:
     try:
         import reasoning_gym
     except ImportError as error:
-        raise ImportError("reasoning-gym is missing: pip install 'assay[reasoning-gym]'") from error
+        raise missing_package("from_reasoning_gym", "reasoning-gym", error) from error
     return reasoning_gym.create_dataset(name, seed=seed, size=size, **config)
 
 

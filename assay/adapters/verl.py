@@ -138,7 +138,7 @@ def to_verl(
     Raises:
         ValueError: the environment is not of one turn, its tasks never end and there is no
             ``size``, its tasks are not for the split, or a reference cannot be used.
-        ImportError: pyarrow is missing: ``pip install 'assay[verl]'``.
+        ImportError: pyarrow is missing: the extra ``verl``.
     """
     import pyarrow
     from pyarrow import parquet

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..envs import TextEnv, read_completions
 from ..envs.plugins import import_module
+from ..sandbox.extras import missing_package
 from ..verifiers.nearest import did_you_mean
 from .digest import code_digest, digest
 from .eval_policy import BatchEvalPolicy, EvalPolicy, FilePolicy, FunctionEvalPolicy
@@ -114,7 +115,7 @@ def _directory(path: Path, sampling: Sampling) -> EvalPolicy:
     try:
         from ..grpo import ModelPolicy, load_model
     except ImportError as error:
-        raise ImportError("a model needs more packages: pip install 'assay[train]'") from error
+        raise missing_package("a model's directory as --policy", "train", error) from error
     model, tokenizer = load_model(path, device=sampling.device)
     settings: dict[str, Any] = {
         "max_new_tokens": sampling.max_tokens or 256,

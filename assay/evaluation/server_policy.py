@@ -11,6 +11,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from ..envs import Completion
+from ..sandbox.extras import missing_package
 from ..sandbox.pool.threads import Threads
 from ..sandbox.redaction import redact
 from ..verifiers.text.words import sendable
@@ -185,8 +186,7 @@ def connect(base_url: str, api_key_env: str | None, *, retries: int, timeout_s: 
     try:
         import openai
     except ImportError as error:
-        missing = "the package openai is missing: pip install 'assay[judge]'"
-        raise ImportError(missing) from error
+        raise missing_package("a server as --policy", "judge", error) from error
     key = "none" if api_key_env is None else os.environ.get(api_key_env, "").strip()
     if not key:
         raise ValueError(f"the environment variable {api_key_env} holds no API key")

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from ..arguments import settings
 from ..console import add_row, out, say
+from ..sandbox.extras import missing_package
 
 if TYPE_CHECKING:
     from .estimate import Job, Plan
@@ -59,7 +60,7 @@ def plan_command(
         from ..grpo import GRPOConfig, LoRA
         from .estimate import Job, plan, read_config
     except ImportError as error:
-        raise ImportError("plans need more packages: pip install 'assay[train]'") from error
+        raise missing_package("assay plan", "train", error) from error
     if engine not in ("transformers", "vllm"):
         raise ValueError(f"--engine must be transformers or vllm, got {engine!r}")
     if dtype not in ("float32", "bfloat16"):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from ...sandbox.extras import missing_package
 from ...sandbox.redaction import redacted_repr
 from ..datasets.splits import refuse_overlap, refuse_training
 from ..registry import arguments, spec
@@ -173,7 +174,7 @@ class TRLSpec:
         try:
             from datasets import Dataset
         except ImportError as error:
-            raise ImportError("a data set for TRL needs: pip install 'assay[trl]'") from error
+            raise missing_package("a data set for TRL", "trl", error) from error
         # A rollout_func gets no columns, so each prompt says which task it is: chat templates
         # overlook keys that they do not know.
         marked = self.resolved() == "turns"

@@ -3,11 +3,13 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from assay.sandbox.backends.bwrap import bwrap_fault
 from assay.sandbox.backends.docker import daemon_fault
 
 COLUMNS = 1000
+ROOT = Path(__file__).parents[2]
 GSM8K = [
     {"question": f"What is {n} and {n}?", "answer": f"It is {2 * n}.\n#### {2 * n}"}
     for n in range(1, 31)
@@ -277,6 +280,45 @@ def test_settings_help_and_reports_need_no_torch(tmp_path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "report.html").exists()
+
+
+def test_missing_packages_are_named_with_the_command_that_installs_them(tmp_path) -> None:
+    sums = "assay/Arithmetic-v1"
+    commands = {
+        "assay serve needs fastapi, .*'.[serve]'": ["serve", sums],
+        "assay serve --mcp needs .*'.[serve,mcp]'": ["serve", sums, "--mcp"],
+        "assay gateway needs .*'.[serve,train]'": ["gateway", "--model", str(tmp_path)],
+        "assay plan needs torch, .*'.[train]'": ["plan", "qwen2.5-0.5b"],
+        "as --policy needs torch, .*'.[train]'": ["eval", sums, "-p", str(tmp_path)],
+        "as --policy needs openai, .*'.[judge]'": [
+            "eval",
+            sums,
+            "-p",
+            "http://127.0.0.1:1/v1",
+            "--model",
+            "m",
+        ],
+    }
+    script = (
+        "import sys\nfor name in ('fastapi', 'mcp', 'torch', 'openai'): sys.modules[name] = None\n"
+        "from assay.cli import main\n"
+        f"for words in {list(commands.values())}:\n"
+        "    sys.argv = ['assay', *words]\n"
+        "    try: main()\n"
+        "    except SystemExit as end: assert end.code == 2, words\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    shown = done.stderr.splitlines()
+    assert len(shown) == len(commands)
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for line, expected in zip(shown, commands, strict=True):
+        assert re.search(expected.replace("[", r"\["), line), line
+        assert line.endswith("]' in a checkout of Assay")
+        for extra in line.rpartition("[")[2].partition("]")[0].split(","):
+            assert extra in extras["optional-dependencies"]
 
 
 def test_a_port_in_use_or_out_of_range_is_named(run) -> None:

@@ -230,7 +230,7 @@ def test_layers_that_are_not_there(model_dir: Path) -> None:
 
 def test_without_peft_the_remedy_is_named(model_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "peft", None)  # as if it were not installed
-    with pytest.raises(ImportError, match=r"adapters need peft, .*: pip install 'assay\[lora\]'"):
+    with pytest.raises(ImportError, match=r"LoRA needs peft, .*: run pip install '\.\[lora\]' in"):
         load_model(model_dir, lora=LoRA())
 
 

@@ -126,7 +126,8 @@ def test_without_torch_the_remedy_is_named() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True
     )
     assert done.stdout.strip() == (
-        "assay.grpo needs torch, which is not installed: pip install 'assay[train]'"
+        "assay.grpo needs torch, which is not installed: "
+        "run pip install '.[train]' in a checkout of Assay"
     )
 
 

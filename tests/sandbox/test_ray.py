@@ -138,4 +138,7 @@ def test_without_ray_the_extra_is_named() -> None:
         "except ImportError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "RaySandbox needs Ray: pip install 'assay[ray]'\n"
+    assert done.stdout == (
+        "RaySandbox needs ray, which is not installed: "
+        "run pip install '.[ray]' in a checkout of Assay\n"
+    )

@@ -504,7 +504,7 @@ def test_a_missing_package_is_told_of(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "openai", None)
     verdict = Judge("m", base_url="http://127.0.0.1:1/v1").verify("Rome", KNOWN)
     assert verdict.score is None
-    assert "pip install 'assay[judge]'" in verdict.reason
+    assert "pip install '.[judge]'" in verdict.reason
 
 
 def test_copies_ask_the_same(judge_server) -> None:

@@ -282,7 +282,7 @@ def test_missing_packages_are_told_of(monkeypatch, counting) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
     verdict = RewardModel(str(counting)).verify("paris", QUESTION)
     assert verdict.score is None
-    assert "pip install 'assay[train]'" in verdict.reason
+    assert "pip install '.[train]'" in verdict.reason
 
 
 def test_references_hold_the_question(counting) -> None:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
+from ...sandbox.extras import missing_package
+
 NO_KEY = "none"
 BACKOFF_S = 0.5
 """Before the second attempt; doubled before each further one."""
@@ -200,8 +202,7 @@ class Endpoint:
         try:
             import openai
         except ImportError as error:
-            missing = "the package openai is missing: pip install 'assay[judge]'"
-            raise ImportError(missing) from error
+            raise missing_package("a judge", "judge", error) from error
         from .bounded import HEADERS, bound
 
         # Certificates take longer to load than a local server to answer. No redirects: the key

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...sandbox.extras import missing_package
 from ..memo import Memo
 from ..verdict import Status, Verdict
 from ..verifier import Verifier, same_length
@@ -408,5 +409,5 @@ def _span(between: Sequence[float]) -> tuple[float, float]:
 
 def _cannot_load(name: str, error: Exception) -> str:
     if isinstance(error, ImportError):
-        return f"torch and transformers are needed ({error}): pip install 'assay[train]'"
+        return str(missing_package("a reward model", "train", error))
     return f"the reward model {name!r} cannot be loaded: {' '.join(str(error).split())[:300]}"

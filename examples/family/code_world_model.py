@@ -268,12 +268,12 @@ STUDY = Study(
         ),
     ),
     remark=(
-        "Nearly every episode comes to test before it submits; with one turn there is only "
+        "Nearly every episode tests before it submits; with one turn there is only "
         "guessing. With 16 of 1,377 tasks a step hardly any task comes twice, so that "
         "choosing among them can do little."
     ),
     verdict="Reproduced in shape with every seed: the share that passes the hidden tests rises "
-    "from .10 to .45 within 25 steps, because nearly every episode comes to test before "
+    "from .10 to .45 within 25 steps, because nearly every episode tests before "
     "it submits (turns from 1.35 to 1.96); with one turn, in which there is only "
     "guessing, it stays at .01. Leaving out easy tasks and hinting at unsolved ones made "
     "no difference that three seeds could show (.47): with 16 of 1,377 tasks a step "

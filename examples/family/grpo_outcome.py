@@ -68,7 +68,7 @@ STUDY = Study(
     verdict=EARLIER
     + "It learns without a critic: pass@1 rises from .26 to .39 in 80 steps, in every seed."
     " Neither the KL penalty (.37 without) nor the division by the standard deviation "
-    "(.38 without either) can be told apart here. Most groups teach nothing: seven in ten"
+    "(.38 without either) makes a visible difference here. Most groups teach nothing: seven in ten"
     " are all right or all wrong, which is what DAPO works on. The same number of replies"
     " as 256 prompts in groups of two does best with each seed (.45), though nine of ten "
     "of its groups teach nothing: more prompts were worth more here than surer "

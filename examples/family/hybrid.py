@@ -112,7 +112,7 @@ STUDY = Study(
     f"Every arm has {CALLS:,} calls of the environment's step, those on clones included: PPO and "
     f"GRPO play {EPISODES} episodes a rollout, the hybrids {FEWER} with {TRIED} actions tried in "
     f"each state; GRPO in each state plays one, and each of the {TRIED} actions to the end. gamma "
-    f"{GAMMA} and lambda 0.95 where there is a critic. Returns are computed exactly from the "
+    f"{GAMMA} and lambda 0.95 with a critic. Returns are computed exactly from the "
     "policy's table; the mean is over 21 points of the whole run. The paper's equation is known to "
     "us at second hand, hence two readings of it.",
     equation=(r"A = \frac{1}{N}\sum_{j=1}^{N} f\bigl(r(s, a_j)\bigr) + \gamma V(s') - V(s)"),

@@ -133,7 +133,7 @@ STUDY = Study(
     "DPO .34, and the ranges of three seeds overlap. RFT leads for the first fifty steps "
     "and then flattens while the two online arms still rise, which is the direction "
     "claimed. Wrong replies held against right ones (GRPO) and right ones alone (Online "
-    "RFT) cannot be told apart here. Tried before: 16 prompts a step in 120 steps, where "
+    "RFT) cannot be distinguished here. Tried before: 16 prompts a step in 120 steps, where "
     "neither online arm learnt (.27 and .28) and RFT reached .36: groups of so few "
     "prompts give too noisy a gradient at this learning rate.",
     arms={

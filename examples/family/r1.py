@@ -325,7 +325,7 @@ STUDY = Study(
     "second's language reward has weight 0 in (2) and (4). After each stage 4 sampled replies to "
     "each of 50 held-out tasks of each kind: the share of words in digits and accuracy on sums, "
     "accuracy (breadth) and style (preference) on mirrored ones. The setting was found on seed 0 "
-    "of the first arm; the verdict tells what was tried before.",
+    "of the first arm; the verdict lists what was tried before.",
     equation=(
         r"r = r_{\mathrm{accuracy}} + r_{\mathrm{format}} + \frac{\#\,\text{words in the "
         r"language}}{\#\,\text{words}}"

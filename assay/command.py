@@ -70,7 +70,7 @@ HelpAll = Annotated[
 def _shown_default(option: TyperOption) -> str:
     given = option.show_default
     default = given if isinstance(given, str) else option.default
-    if not given or default is None or callable(default):
+    if not given or default in (None, "") or callable(default):
         return ""
     text = str(default).lower() if isinstance(default, bool) else str(default)
     return rf" [dim]\[{escape(text)}][/dim]"

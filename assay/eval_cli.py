@@ -47,8 +47,9 @@ _AT_ONCE = 256
 """Replies of a batch, about: what a kill can cost."""
 
 _sampling = partial(Option, rich_help_panel="Sampling")
-_rare = partial(Option, rich_help_panel="Sampling", hidden=True)
-_agent = partial(Option, rich_help_panel="Agent programs", hidden=True)
+_rare = partial(_sampling, hidden=True)
+_program = partial(Option, rich_help_panel="Agent programs")
+_agent = partial(_program, hidden=True)
 
 
 def eval_command(
@@ -94,7 +95,7 @@ def eval_command(
     price_out: Annotated[float, _rare(min=0, help="Price per million completion tokens.")] = 0.0,
     agent: Annotated[
         str | None,
-        _sampling(help="Program that plays tasks; see docs/gateway.md."),
+        _program(help="Program that plays tasks; see docs/gateway.md."),
     ] = None,
     unsafe_agent: Annotated[
         bool, _agent(help="Run --agent as a process of this machine, isolated from nothing.")

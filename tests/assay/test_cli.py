@@ -264,6 +264,19 @@ def test_help_all_has_the_options_that_help_leaves_out(run) -> None:
     assert "─ Agent programs ─" in run("eval", "--help-all")[1]
 
 
+def test_completion_proposes_what_help_leaves_out() -> None:
+    words = {"COMP_WORDS": "assay serve --cert", "COMP_CWORD": "2"}
+    script = "import sys\nfrom assay.cli import main\nsys.argv[0] = 'assay'\nmain()"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, **words, "_ASSAY_COMPLETE": "complete_bash"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.stdout.split() == ["--certificate"], done.stderr
+
+
 def test_settings_help_and_reports_need_no_torch(tmp_path) -> None:
     (tmp_path / "metrics.jsonl").write_text('{"step": 1, "reward/mean": 0.5}\n')
     commands = [["train", "-h"], ["presets", "dapo"], ["report", str(tmp_path)], ["-h"]]

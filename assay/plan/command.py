@@ -68,7 +68,7 @@ def plan_command(
     given = settings(setting or [])
     known = {each.name for each in fields(GRPOConfig)}
     for name in given.keys() - known:
-        raise ValueError(f"--set {name}: the learner has no such setting, see assay train --help")
+        raise ValueError(f"--set {name}: the learner has no such setting: assay train --help-all")
     try:
         config = GRPOConfig(**given)
     except TypeError as error:

@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from assay.envs.harbor import (
     load_tasks,
     nop,
     oracle,
+    read_task,
     run_trial,
 )
 from assay.envs.harbor.carry import listing
@@ -335,6 +338,80 @@ class TestSemantics:
 
         made = task(reward_of("echo $(($(cat /app/answer) / 42)) > /logs/verifier/reward.txt"))
         assert run_trial(made, ScriptedAgent(policy), box).reward == 1.0
+
+
+class Greeting(BaseHTTPRequestHandler):
+    """Says where it is."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(f"hello from {self.server.server_port}".encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def ports():
+    """Two servers of this machine."""
+    servers = [ThreadingHTTPServer(("127.0.0.1", 0), Greeting) for _ in range(2)]
+    for server in servers:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield [server.server_port for server in servers]
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+class TestNetwork:
+    """What a task's allowlist opens, and for whom."""
+
+    FETCH = (
+        "no_proxy= python3 -c 'import sys, urllib.request as u; "
+        "print(u.urlopen(sys.argv[1]).read().decode())' http://127.0.0.1:"
+    )
+
+    @pytest.mark.parametrize(
+        ("toml", "agent", "tests"),
+        [
+            ("environment = LIST", 1, 1),
+            ("agent = LIST", 1, 0),
+            ("verifier = LIST", 0, 1),
+            ("environment.network_mode = 'public'", 0, 0),
+        ],
+    )
+    def test_only_hosts_of_the_list_are_reached(self, box, task, ports, toml, agent, tests) -> None:
+        port, other = ports
+        hosts = f"{{ network_mode = 'allowlist', allowed_hosts = ['127.0.0.1:{port}'] }}"
+        count = (
+            f"{self.FETCH}{port} > /tmp/said 2>&1\n"
+            "for file in /app/answer /tmp/said; do grep -c hello $file; done | xargs "
+            """printf '{"agent": %d, "tests": %d}' > /logs/verifier/reward.json"""
+        )
+        made = task(reward_of(count), toml=toml.replace("LIST", hosts))
+        work = f"for port in {port} {other}; do {self.FETCH}$port; done > /app/answer 2>&1; true"
+        trial = run_trial(made, CommandAgent(work), box)
+        assert trial.graded.rewards == {"agent": agent, "tests": tests}, trial.graded.log
+        _, found = read_task(made.folder)
+        wanted = [("the agent", agent), ("the tests", tests)]
+        notes = tuple(f"{who} may reach 127.0.0.1:{port}" for who, may in wanted if may)
+        assert found.notes == notes
+
+    def test_the_environments_tools_reach_them_and_so_does_a_clone(self, box, task, ports) -> None:
+        port, other = ports
+        hosts = f"network_mode = 'allowlist'\nallowed_hosts = ['127.0.0.1:{port}']"
+        made = task(reward_of("echo 1 > /logs/verifier/reward.txt"), toml=f"[agent]\n{hosts}")
+        env = HarborEnv(made.folder, sandbox=box)
+        env.reset(seed=0)
+
+        def fetch(port: int) -> str:
+            return env.step(written_call("bash", {"command": f"{self.FETCH}{port}"}))[0]
+
+        for _ in range(2):
+            assert f"hello from {port}" in fetch(port)
+            assert "403" in fetch(other)
+            env.restore(env.clone())
 
 
 class TestCheck:

@@ -51,6 +51,18 @@ class Healthcheck:
 
 
 @dataclass(frozen=True)
+class MCPServer:
+    """A server whose tools the agent has: one of ``[[environment.mcp_servers]]``."""
+
+    name: str
+    transport: Literal["sse", "streamable-http", "http", "stdio"] = "sse"
+    url: str = ""
+    command: str = ""
+    args: tuple[str, ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Environment:
     """The table ``[environment]``."""
 
@@ -63,7 +75,7 @@ class Environment:
     gpus: int | None = None
     gpu_types: tuple[str, ...] = ()
     tpu: Mapping[str, Any] | None = None
-    mcp_servers: tuple[Any, ...] = ()
+    mcp_servers: tuple[MCPServer, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     skills_dir: str = ""
     healthcheck: Healthcheck | None = None
@@ -301,8 +313,15 @@ def _check(config: Config, reader: _Reader) -> None:
             refuse(f"{path}.gpus", "is not supported: containers get no GPU", "take it out")
         if env.tpu:
             refuse(f"{path}.tpu", "is not supported: containers get no TPU", "take it out")
-        if env.mcp_servers:
-            refuse(f"{path}.mcp_servers", "are not supported", "give the agent a command instead")
+        if env.mcp_servers and path != "environment":
+            refuse(f"{path}.mcp_servers", "are for the agent only", "take them out")
+        for at, server in enumerate(env.mcp_servers):
+            where = f"{path}.mcp_servers[{at}]"
+            if server.transport != "stdio":
+                rule = f"{server.transport!r} is not supported: it needs a side service"
+                refuse(f"{where}.transport", rule, "start the server by stdio")
+            if not server.command:
+                refuse(f"{where}.command", "is missing", "add it")
         if env.skills_dir:
             refuse(f"{path}.skills_dir", "is not supported", "name the folder in the instruction")
         if env.workdir and not env.workdir.startswith("/"):

@@ -80,7 +80,18 @@ class TestSchema:
             ("[verifier]\ntimeout_sec = nan", "verifier.timeout_sec must be float"),
             ("[environment]\ngpus = 1", "environment.gpus is not supported"),
             ('[environment]\nos = "windows"', "environment.os 'windows' is not supported"),
-            ("[[environment.mcp_servers]]\nname = 'x'", "mcp_servers are not supported"),
+            (
+                "[[environment.mcp_servers]]\nname = 'x'",
+                "environment.mcp_servers[0].transport 'sse' is not supported",
+            ),
+            (
+                "[[environment.mcp_servers]]\nname = 'x'\ntransport = 'stdio'",
+                "environment.mcp_servers[0].command is missing",
+            ),
+            (
+                "[[verifier.environment.mcp_servers]]\nname = 'x'\ntransport = 'stdio'",
+                "verifier.environment.mcp_servers are for the agent only",
+            ),
             ('[agent]\nallowed_hosts = ["x.org"]', "agent.allowed_hosts needs network_mode 'allow"),
             (
                 '[environment]\nnetwork_mode = "allowlist"\nallowed_hosts = ["10.0.0.0/8"]',

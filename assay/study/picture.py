@@ -122,7 +122,8 @@ def draw_curve(axes: Any, results: Results, name: str, *, xlabel: str = "step") 
         xs, mean, least, most = zip(*points, strict=True)
         colour = COLOURS[i % len(COLOURS)]
         marker = "o" if len(xs) < 3 else None
-        axes.plot(xs, mean, label=arm, color=colour, lw=1.6, marker=marker, ms=4)
+        style = "-" if i < len(COLOURS) else "--"
+        axes.plot(xs, mean, style, label=arm, color=colour, lw=1.6, marker=marker, ms=4)
         axes.fill_between(xs, least, most, color=colour, alpha=0.15, lw=0)
     axes.set(title=name, xlabel=xlabel)
     axes.grid(alpha=0.25)

@@ -50,7 +50,7 @@ def start(trial: Trial) -> None:
         held_out_tasks(sums("test"), 50 if trial.short else 400),
         target=0.0 if trial.short else 0.3,
         max_steps=30 if trial.short else 1000,
-        check_every=20,
+        check_every=30 if trial.short else 20,
         max_new_tokens=LONGEST,
         seed=trial.seed,
     )

@@ -84,7 +84,8 @@ class AgentEnv:
 
     Raises:
         ValueError: neither ``sandbox`` nor ``unsafe`` is given, or both are, the command is empty,
-            a file is missing, a limit is out of its range, or a Harbor task has steps.
+            a file is missing, a limit is out of its range, or a Harbor task has steps or hosts
+            that it may reach.
     """
 
     def __init__(
@@ -115,6 +116,11 @@ class AgentEnv:
                 raise ValueError("a Harbor task has a container, limits and tests of its own")
             if steps := [t.id for t in env.folders.values() if len(t.stages) > 1]:
                 raise ValueError(f"a program plays Harbor tasks without steps, not {steps[0]}")
+            if hosts := [t.id for t in env.folders.values() if t.stages[0].network != "none"]:
+                raise ValueError(
+                    f"a program's container reaches the gateway only: the network_mode 'allowlist' "
+                    f"of {hosts[0]} cannot be held"
+                )
             self._folders = env.folders
         if isinstance(command, str) or not command:
             raise ValueError(f"command must be a list of words, got {command!r}")

@@ -121,9 +121,14 @@ def _has_oracle(task: HarborTask) -> bool:
 def _notes(task: HarborTask) -> list[str]:
     """Return what is known of a task without running it."""
     notes = [f"task.toml has the unknown key {key}" for key in task.config.unknown]
-    config = task.config
-    if "allowlist" in {part.network_mode for part in (config.environment, config.agent)}:
-        notes.append("it wants the network of an allowlist: containers have none")
+    agents, tests = (
+        dict.fromkeys(host for network in networks if network != "none" for host in network.hosts)
+        for networks in ([s.network for s in task.stages], [s.tests_network for s in task.stages])
+    )
+    if agents:
+        notes.append(f"the agent may reach {', '.join(agents)}")
+    if tests:
+        notes.append(f"the tests may reach {', '.join(tests)}")
     if not _has_oracle(task):
         notes.append("there is no oracle, so nobody knows whether it can be solved")
     return notes

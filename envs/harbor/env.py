@@ -7,8 +7,9 @@ import json
 import posixpath
 import secrets
 import threading
+import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,11 +18,13 @@ from ...verifiers import Rubric, Status, Verdict, Verifier
 from ..datasets.source import Rows
 from ..state import State, Turn
 from ..task import Task
-from ..tools.tool import ToolError, Toolset, Work
+from ..tools.mcp_tools import EpisodeServer, MCPTool
+from ..tools.tool import Tool, ToolError, Toolset, Work
 from ..tools.tool_env import ToolEnv
 from .folder import HarborTask, load_tasks
 from .grader import Graded
 from .schema import TaskError
+from .servers import servers_of, start_servers
 from .trial import Unhealthy, combined, ends_after, graded_stage, prepare, start
 
 _SEAL = secrets.token_hex(16)
@@ -34,7 +37,8 @@ class HarborEnv(ToolEnv):
     """Work on Harbor task folders: a shell and files in a container for each episode.
 
     Observation: the task's instruction; then what tools answered.
-    Action: a reply with calls of ``bash``, ``read_file``, ``write_file``, ``edit`` and ``submit``.
+    Action: a reply with calls of ``bash``, ``read_file``, ``write_file``, ``edit`` and ``submit``,
+    and of the tools of the tasks' MCP servers, which run in the container as the agent's user.
     Reward: what the task's tests write, graded in a fresh container (:mod:`.grader`).
     End: with ``submit``, or with a reply that makes no call; after ``max_turns`` turns
     ``truncated``, graded as it stands. A task of steps puts its next instruction at ``submit``.
@@ -50,6 +54,7 @@ class HarborEnv(ToolEnv):
 
     Raises:
         TaskError: there is no task, or one cannot be used: all are named.
+        BadTool, SandboxError: an MCP server of the tasks offers no usable tools.
     """
 
     def __init__(
@@ -74,10 +79,11 @@ class HarborEnv(ToolEnv):
             )
             for task in self.folders.values()
         ]
+        servers = servers_of(list(self.folders.values()), sandbox)
         super().__init__(
             Rows(tasks),
             Rubric({"tests": GradedTests()}),
-            tools=[HarborTools(self.folders)],
+            tools=[HarborTools(self.folders, servers)],
             max_turns=max_turns,
             tell=tell,
             sandbox=sandbox,
@@ -108,8 +114,11 @@ class GradedTests(Verifier):
 class HarborTools(Toolset):
     """The tools of one episode, and its container."""
 
-    def __init__(self, folders: dict[str, HarborTask]) -> None:
+    def __init__(
+        self, folders: dict[str, HarborTask], servers: Sequence[EpisodeServer] = ()
+    ) -> None:
         self._folders = folders
+        self._servers = tuple(copy.copy(server) for server in servers)
         self._task: HarborTask | None = None
         self._session: Session | None = None
         self._shell: Shell | None = None
@@ -120,18 +129,19 @@ class HarborTools(Toolset):
         self._ended = ""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> HarborTools:
-        made = HarborTools(self._folders)
-        kept = ("_session", "_shell", "_lock", "_folders")
+        made = HarborTools(self._folders, self._servers)
+        kept = ("_session", "_shell", "_lock", "_folders", "_servers")
         made.__dict__.update((k, copy.copy(v)) for k, v in vars(self).items() if k not in kept)
         if self._session is not None and not self._over:
             made._keep(self._session.fork())
         return made
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_folders": self._folders}  # an environment's own tools, which play no episode
+        # An environment's own tools, which play no episode.
+        return {"folders": self._folders, "servers": self._servers}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(**{"folders": state["_folders"]})  # type: ignore[misc]
+        self.__init__(**state)  # type: ignore[misc]
 
     def begin(self, task: Task) -> None:
         """Note the task; its container starts with the first call."""
@@ -222,8 +232,29 @@ class HarborTools(Toolset):
             if ends_after(self._stage, graded) or self._ended:
                 return Turn.end()
             self._step, self._spent, self._shell = self._step + 1, 0.0, None
+            self._servers = tuple(copy.copy(server) for server in self._servers)  # they were killed
             prepare(self._open(box), self._stage)
             return f"The next step:\n\n{self._stage.instruction}"
+
+        return self._work(run)
+
+    def _tools(self, position: int) -> list[Tool]:
+        schemas = [schema for server in self._servers for schema in server.tools]
+        return [*super()._tools(position), *(MCPTool(schema, position) for schema in schemas)]
+
+    def _call(self, name: str, arguments: Mapping[str, Any]) -> Work:
+        """Call a tool of an MCP server."""
+        named = (s for s in self._servers for t in s.tools if t["function"]["name"] == name)
+        server = next(named)
+
+        def run(box: Sandbox) -> str:
+            session, _ = self._open(box), self._left()
+            began = time.monotonic()
+            try:
+                server.start(session, self._stage.user)
+                return server.call(name, arguments)
+            finally:
+                self._spent += time.monotonic() - began
 
         return self._work(run)
 
@@ -278,6 +309,7 @@ class HarborTools(Toolset):
             session = start(box, self._known())
             try:
                 prepare(session, self._stage)
+                start_servers(self._servers, session, self._stage.user)
             except BaseException:
                 session.close()
                 raise

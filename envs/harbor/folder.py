@@ -8,7 +8,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from .schema import Artifact, Config, Healthcheck, TaskError, Verifier, read_config
+from .schema import (
+    Artifact,
+    Config,
+    Healthcheck,
+    Network,
+    TaskError,
+    Verifier,
+    network_of,
+    read_config,
+)
 
 AGENT_S = 900.0
 """Seconds of an agent whose task sets no limit."""
@@ -30,6 +39,8 @@ class Stage:
         artifacts: paths that the tests get, whatever else they get.
         healthcheck: must succeed before the agent of this step starts.
         min_reward: the task ends here below it: a number, or numbers by metric.
+        network: what the agent may reach.
+        tests_network: what the tests may reach.
     """
 
     name: str
@@ -42,6 +53,8 @@ class Stage:
     artifacts: tuple[Artifact, ...]
     healthcheck: Healthcheck | None = None
     min_reward: float | dict[str, float] | None = None
+    network: Network = "none"
+    tests_network: Network = "none"
 
     @property
     def test_files(self) -> dict[str, Path]:
@@ -97,6 +110,11 @@ class HarborTask:
                 "Add one of them"
             )
         for stage in task.stages:
+            if stage.network != task.stages[0].network:
+                raise TaskError(
+                    f"{root / 'task.toml'}: steps.{stage.name}.agent.network_mode differs from "
+                    "that of the first step, whose container it works in. Give all steps one"
+                )
             if "test.sh" not in stage.test_files:
                 folder = stage.folder / "tests"
                 raise TaskError(f"{folder}: has no test.sh. Add one that writes the reward")
@@ -129,6 +147,8 @@ class HarborTask:
                     config.agent.timeout_sec or AGENT_S,
                     config.agent.user,
                     config.artifacts,
+                    network=network_of(config.agent, config.environment),
+                    tests_network=_tests_network(config.verifier, config),
                 ),
             )
         return tuple(
@@ -137,12 +157,14 @@ class HarborTask:
                 folder := self.folder / "steps" / step.name,
                 self.folder,
                 _instruction(folder),
-                _inherited(config.verifier, step.verifier),
+                verifier := _inherited(config.verifier, step.verifier),
                 step.agent.timeout_sec or config.agent.timeout_sec or AGENT_S,
                 step.agent.user if step.agent.user is not None else config.agent.user,
                 (*config.artifacts, *step.artifacts),
                 step.healthcheck,
                 step.min_reward,
+                network_of(step.agent, config.agent, config.environment),
+                _tests_network(verifier, config),
             )
             for step in config.steps
         )
@@ -163,7 +185,13 @@ def _inherited(task: Verifier, step: Verifier) -> Verifier:
         collect=(*task.collect, *step.collect),
         environment_mode="separate" if apart else "shared",
         environment=(step.environment or task.environment) if apart else None,
+        network_mode=(phase := step if step.network_mode else task).network_mode,
+        allowed_hosts=phase.allowed_hosts,
     )
+
+
+def _tests_network(verifier: Verifier, config: Config) -> Network:
+    return network_of(verifier, verifier.environment or config.environment)
 
 
 def folder_digest(folder: Path) -> str:

@@ -11,10 +11,16 @@ from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from ...sandbox import Allowlist
+
 VERSIONS = ("1.0", "1.1", "1.2", "1.3", "1.4")
 
 User = str | int | None
 """A user's name or number; ``None`` is the image's own."""
+
+
+Network = Literal["none"] | Allowlist
+"""What a container may reach, as :meth:`~assay.sandbox.Sandbox.session` takes it."""
 
 
 class TaskError(ValueError):
@@ -45,6 +51,18 @@ class Healthcheck:
 
 
 @dataclass(frozen=True)
+class MCPServer:
+    """A server whose tools the agent has: one of ``[[environment.mcp_servers]]``."""
+
+    name: str
+    transport: Literal["sse", "streamable-http", "http", "stdio"] = "sse"
+    url: str = ""
+    command: str = ""
+    args: tuple[str, ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Environment:
     """The table ``[environment]``."""
 
@@ -57,7 +75,7 @@ class Environment:
     gpus: int | None = None
     gpu_types: tuple[str, ...] = ()
     tpu: Mapping[str, Any] | None = None
-    mcp_servers: tuple[Any, ...] = ()
+    mcp_servers: tuple[MCPServer, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     skills_dir: str = ""
     healthcheck: Healthcheck | None = None
@@ -154,6 +172,14 @@ class Config:
     steps: tuple[Step, ...] = ()
     multi_step_reward_strategy: Literal["mean", "final"] = "mean"
     unknown: tuple[str, ...] = ()
+
+
+def network_of(*tables: Environment | Agent | Verifier) -> Network:
+    """Return the network of the first table that sets one; ``public`` gives none either."""
+    table = next(table for table in tables if table.network_mode is not None)
+    if table.network_mode != "allowlist":
+        return "none"
+    return Allowlist([host.strip().rstrip(".") for host in table.allowed_hosts])
 
 
 def read_config(file: Path) -> Config:
@@ -287,14 +313,25 @@ def _check(config: Config, reader: _Reader) -> None:
             refuse(f"{path}.gpus", "is not supported: containers get no GPU", "take it out")
         if env.tpu:
             refuse(f"{path}.tpu", "is not supported: containers get no TPU", "take it out")
-        if env.mcp_servers:
-            refuse(f"{path}.mcp_servers", "are not supported", "give the agent a command instead")
+        if env.mcp_servers and path != "environment":
+            refuse(f"{path}.mcp_servers", "are for the agent only", "take them out")
+        for at, server in enumerate(env.mcp_servers):
+            where = f"{path}.mcp_servers[{at}]"
+            if server.transport != "stdio":
+                rule = f"{server.transport!r} is not supported: it needs a side service"
+                refuse(f"{where}.transport", rule, "start the server by stdio")
+            if not server.command:
+                refuse(f"{where}.command", "is missing", "add it")
         if env.skills_dir:
             refuse(f"{path}.skills_dir", "is not supported", "name the folder in the instruction")
         if env.workdir and not env.workdir.startswith("/"):
             refuse(f"{path}.workdir", "must be an absolute path", "begin it with '/'")
         for key in ("build_timeout_sec", "cpus", "memory_mb", "storage_mb"):
             positive.append((f"{path}.{key}", getattr(env, key)))
+    agents = {"agent": config.agent, **{f"steps.{s.name}.agent": s.agent for s in config.steps}}
+    tables: list[tuple[str, Environment | Agent | Verifier]] = [*environments.items()]
+    for path, table in [*tables, *agents.items(), *verifiers.items()]:
+        _check_network(reader, path, table)
     for path, verifier in verifiers.items():
         if verifier.environment_mode == "shared" and verifier.environment is not None:
             refuse(f"{path}.environment", "contradicts environment_mode 'shared'", "remove one")
@@ -302,8 +339,7 @@ def _check(config: Config, reader: _Reader) -> None:
         for at, hook in enumerate(verifier.collect):
             if hook.service != "main":
                 _refuse_service(reader, f"{path}.collect[{at}].service", hook.service)
-    positive.append(("agent.timeout_sec", config.agent.timeout_sec))
-    positive += [(f"steps.{s.name}.agent.timeout_sec", s.agent.timeout_sec) for s in config.steps]
+    positive += [(f"{path}.timeout_sec", agent.timeout_sec) for path, agent in agents.items()]
     for key, number in positive:
         if number is not None and not number > 0:
             refuse(key, f"must be positive, got {number:g}", "correct it")
@@ -318,6 +354,18 @@ def _check(config: Config, reader: _Reader) -> None:
     for name in names:
         if not name or "/" in name or name.startswith("."):
             refuse("steps.name", f"must be a plain folder name, got {name!r}", "rename the step")
+
+
+def _check_network(reader: _Reader, path: str, table: Environment | Agent | Verifier) -> None:
+    if table.network_mode != "allowlist":
+        if table.allowed_hosts:
+            rule = f"needs network_mode 'allowlist', got {table.network_mode!r}"
+            reader.refuse(f"{path}.allowed_hosts", rule, "set it")
+        return
+    try:
+        network_of(table)
+    except ValueError as error:
+        reader.refuse(f"{path}.allowed_hosts", f"cannot be held: {error}", "name its hosts")
 
 
 def _refuse_service(reader: _Reader, key: str, service: str) -> None:

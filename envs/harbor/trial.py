@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from ...sandbox import (
     Forward,
@@ -192,7 +192,7 @@ def graded_stage(task: HarborTask, stage: Stage, box: Sandbox, session: Session)
 
     @contextlib.contextmanager
     def fresh() -> Iterator[Session]:
-        with box.session(**options) as clean:
+        with box.session(**options, network=stage.tests_network) as clean:
             if own is not None and own.healthcheck is not None:
                 _healthy(clean, own.healthcheck)
             yield clean
@@ -254,13 +254,24 @@ def opened(box: Sandbox, task: HarborTask) -> Iterator[Session]:
         yield session
 
 
-def start(box: Sandbox, task: HarborTask, network: Literal["none"] | Forward = "none") -> Session:
+def start(box: Sandbox, task: HarborTask, network: Forward | None = None) -> Session:
     """Start a session of a task's environment, and wait until it is healthy; close it yourself.
+
+    Args:
+        box: where it runs.
+        task: the task.
+        network: the server that it may reach in place of the task's own hosts.
 
     Raises:
         Unhealthy, TaskError, SandboxError: as :func:`opened` does.
     """
-    session = box.session(**_options(task), network=network)
+    hosts = task.stages[0].network
+    if network is not None and hosts != "none":
+        raise TaskError(
+            f"{task.folder / 'task.toml'}: network_mode 'allowlist' cannot be held: the agent's "
+            "container has one way out, to the model's server. Set 'no-network'"
+        )
+    session = box.session(**_options(task), network=network or hosts)
     try:
         folders = "/logs/agent /logs/artifacts /logs/verifier"
         session.exec(f"mkdir -p {folders} && chmod 777 {folders}", user=0)

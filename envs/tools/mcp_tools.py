@@ -63,53 +63,41 @@ class MCPTools(Toolset):
     ) -> None:
         if not timeout_s > 0:
             raise ValueError(f"timeout_s must be positive, got {timeout_s!r}")
-        self._command = shlex.split(command) if isinstance(command, str) else list(command)
+        words = shlex.split(command) if isinstance(command, str) else list(command)
         self._image, self._env, self._files = image, dict(env or {}), dict(files or {})
-        self._limits, self._timeout_s = limits or SessionLimits(), timeout_s
+        self._limits = limits or SessionLimits()
         self._session: Session | None = None
-        self._server: _Server | None = None
-        self._listed: list[dict[str, Any]] = []
+        self._server = EpisodeServer(words, timeout_s)
         try:
             with self._start(sandbox) as session:
-                self._listed = _Server(session, self._command, timeout_s).tools
-        except (SessionEnded, _NoAnswer, _Refused) as error:
-            raise SandboxError(f"{self._named} does not start: {error}") from error
+                self._server.ask(session)
+        except SessionEnded as error:
+            raise SandboxError(f"{self._server} does not start: {error}") from error
 
     def __deepcopy__(self, memo: dict[int, Any]) -> MCPTools:
         made = copy.copy(self)
-        made._session = made._server = None
+        made._session, made._server = None, copy.copy(self._server)
         if self._session is not None:
             made._keep(self._session.fork())
         return made
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_session": None, "_server": None}
+        return {**vars(self), "_session": None}
 
     def _tools(self, position: int) -> list[Tool]:
-        return [MCPTool(schema, position) for schema in self._listed]
+        return [MCPTool(schema, position) for schema in self._server.tools]
 
     def _call(self, name: str, arguments: Mapping[str, Any]) -> Work:
-        message = {"name": name, "arguments": dict(arguments)}
-        if len(json.dumps(message)) > _ARGUMENT_BYTES:
-            raise ToolError(f"arguments of a call may have at most {_ARGUMENT_BYTES} bytes")
-
         def run(box: Sandbox) -> Any:
             try:
-                server = self._running(box)
+                self._open(box)
+                return self._server.call(name, arguments)
+            except ToolError as error:
+                return error
             except SessionEnded as error:
                 if self._session is None:  # the policy has done nothing yet
-                    raise SandboxError(f"{self._named} ended its container: {error}") from error
+                    raise SandboxError(f"{self._server} ended its container: {error}") from error
                 return _broken(error)
-            try:
-                return _text(server.request("tools/call", message))
-            except SessionEnded as error:
-                return _broken(error)
-            except _Refused as error:
-                return ToolError(str(error))
-            except _NoAnswer as error:
-                server.end()
-                self._server = None
-                return ToolError(f"{error}; the server is started anew for the next call")
 
         def finish(found: Any) -> Any:
             if isinstance(found, ToolError):
@@ -117,10 +105,6 @@ class MCPTools(Toolset):
             return found
 
         return Work(run, finish)
-
-    @property
-    def _named(self) -> str:
-        return f"the MCP server {shlex.join(self._command)!r:.80}"
 
     def _start(self, box: Sandbox) -> Session:
         session = box.session(image=self._image, limits=self._limits, env=self._env)
@@ -136,35 +120,101 @@ class MCPTools(Toolset):
         self._session = session
         weakref.finalize(self, session.close)
 
-    def _running(self, box: Sandbox) -> _Server:
-        """Return the episode's server.
+    def _open(self, box: Sandbox) -> None:
+        """Start the episode's container and its server, unless they run.
 
         Raises:
-            SandboxError: it does not start, or offers other tools than it did.
+            SandboxError: the server does not start, or offers other tools than it did.
             ToolError: the same after earlier calls, which may be the reason.
         """
-        if self._server is not None and self._server.process.running:
-            return self._server
-        session = self._session or self._start(box)
+        if self._session is not None:
+            self._server.start(self._session)
+            return
+        session = self._start(box)
         try:
-            server = _Server(session, self._command, self._timeout_s)
-            if server.tools != self._listed:
+            self._server.start(session)
+        except BaseException as error:
+            session.close()
+            if isinstance(error, ToolError):
+                raise SandboxError(str(error)) from error
+            raise
+        self._keep(session)
+
+
+class EpisodeServer:
+    """The server of one episode. A copy has the same tools, and no process.
+
+    Args:
+        command: the server's, in the container.
+        timeout_s: of a call, and of its start.
+
+    Attributes:
+        tools: schemas of the tools that it must offer.
+    """
+
+    def __init__(self, command: Sequence[str], timeout_s: float = 30.0) -> None:
+        self._command, self._timeout_s = list(command), timeout_s
+        self._process: _Server | None = None
+        self.tools: list[dict[str, Any]] = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_process": None}
+
+    def __str__(self) -> str:
+        return f"the MCP server {shlex.join(self._command)!r:.80}"
+
+    def ask(self, session: Session, user: str | int | None = None) -> None:
+        """Start it to note its tools.
+
+        Raises:
+            BadTool: a tool of it cannot be one.
+            SandboxError: it does not start.
+        """
+        try:
+            server = _Server(session, self._command, self._timeout_s, user)
+        except (_NoAnswer, _Refused) as error:
+            raise SandboxError(f"{self} does not start: {error}") from error
+        self.tools = server.tools
+        server.end()
+
+    def start(self, session: Session, user: str | int | None = None) -> None:
+        """Start it, unless it runs.
+
+        Raises:
+            ToolError: it does not start, or offers other tools than it did.
+        """
+        if self._process is not None and self._process.process.running:
+            return
+        try:
+            server = _Server(session, self._command, self._timeout_s, user)
+            if server.tools != self.tools:
                 server.end()
                 raise _Refused("it offers other tools than when it was asked first")
         except (_NoAnswer, _Refused, BadTool) as error:
-            why = f"{self._named} does not start: {error}"
-            if self._session is not None:
-                raise ToolError(why) from error
-            session.close()
-            raise SandboxError(why) from error
-        except BaseException:
-            if self._session is None:
-                session.close()
-            raise
-        if self._session is None:
-            self._keep(session)
-        self._server = server
-        return server
+            raise ToolError(f"{self} does not start: {error}") from error
+        self._process = server
+
+    def call(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """Call a tool of it, once it has started.
+
+        Raises:
+            ToolError: the arguments are too long, the tool reports an error, or there is no
+                readable answer; the server is then killed.
+        """
+        message = {"name": name, "arguments": dict(arguments)}
+        if len(json.dumps(message)) > _ARGUMENT_BYTES:
+            raise ToolError(f"arguments of a call may have at most {_ARGUMENT_BYTES} bytes")
+        server = self._process
+        assert server is not None  # noqa: S101  # see start
+        try:
+            return _text(server.request("tools/call", message))
+        except _Refused as error:
+            raise ToolError(str(error)) from error
+        except _NoAnswer as error:
+            server.end()
+            self._process = None
+            why = f"{error}; the server is started anew for the next call"
+            raise ToolError(why) from error
 
 
 @dataclass(frozen=True)
@@ -204,7 +254,7 @@ class MCPTool(Tool):
 
     def call(self, state: State, toolsets: tuple[Any, ...], arguments: Mapping[str, Any]) -> Any:
         """Call it on the episode's server."""
-        assert self.owner is not None  # noqa: S101  # given in MCPTools._tools
+        assert self.owner is not None  # noqa: S101  # given by its toolset
         return toolsets[self.owner]._call(self.name, arguments)
 
 
@@ -224,9 +274,11 @@ class _Server:
         BadTool: it offers a tool that cannot be one.
     """
 
-    def __init__(self, session: Session, command: list[str], timeout_s: float) -> None:
+    def __init__(
+        self, session: Session, command: list[str], timeout_s: float, user: str | int | None
+    ) -> None:
         self._timeout_s, self._ids, self._lock = timeout_s, itertools.count(1), threading.Lock()
-        self.process = session.start(command, stdin=True)
+        self.process = session.start(command, user=user, stdin=True)
         try:
             about = {"name": "assay", "version": "1"}
             hello = {"protocolVersion": _PROTOCOL, "capabilities": {}, "clientInfo": about}
@@ -321,18 +373,24 @@ def _is(value: Any) -> bool:
     return isinstance(value, dict)
 
 
-def _text(result: Any) -> str | ToolError:
-    """Return the text of a call's result; an error that the tool reports as ToolError."""
+def _text(result: Any) -> str:
+    """Return the text of a call's result.
+
+    Raises:
+        ToolError: the tool reports an error, or it cannot be read.
+    """
     parts = result.get("content") if _is(result) else None
     if not isinstance(parts, list):
-        return ToolError("the server's answer cannot be read")
+        raise ToolError("the server's answer cannot be read")
     texts = [
         str(part.get("text", "")) if part.get("type") == "text" else f"[{part.get('type')!s:.40}]"
         for part in parts
         if _is(part)
     ]
     text = "\n".join(texts)
-    return ToolError(text) if result.get("isError") is True else text
+    if result.get("isError") is True:
+        raise ToolError(text)
+    return text
 
 
 def _broken(error: SessionEnded) -> Turn:

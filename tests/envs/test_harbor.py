@@ -80,7 +80,23 @@ class TestSchema:
             ("[verifier]\ntimeout_sec = nan", "verifier.timeout_sec must be float"),
             ("[environment]\ngpus = 1", "environment.gpus is not supported"),
             ('[environment]\nos = "windows"', "environment.os 'windows' is not supported"),
-            ("[[environment.mcp_servers]]\nname = 'x'", "mcp_servers are not supported"),
+            (
+                "[[environment.mcp_servers]]\nname = 'x'",
+                "environment.mcp_servers[0].transport 'sse' is not supported",
+            ),
+            (
+                "[[environment.mcp_servers]]\nname = 'x'\ntransport = 'stdio'",
+                "environment.mcp_servers[0].command is missing",
+            ),
+            (
+                "[[verifier.environment.mcp_servers]]\nname = 'x'\ntransport = 'stdio'",
+                "verifier.environment.mcp_servers are for the agent only",
+            ),
+            ('[agent]\nallowed_hosts = ["x.org"]', "agent.allowed_hosts needs network_mode 'allow"),
+            (
+                '[environment]\nnetwork_mode = "allowlist"\nallowed_hosts = ["10.0.0.0/8"]',
+                "environment.allowed_hosts cannot be held: a host is name",
+            ),
             ('[verifier]\nenvironment_mode = "both"', "must be one of shared, separate"),
             ("[[verifier.collect]]\nuser = 'x'", "verifier.collect[0].command is missing"),
             ("[[verifier.collect]]\ncommand = 'x'\nservice = 'db'", "'db' is a side service"),
@@ -93,6 +109,62 @@ class TestSchema:
             config(tmp_path, text)
         assert said in str(caught.value)
         assert str(tmp_path / "task.toml") in str(caught.value)
+
+
+def folder(root: Path, toml: str, *steps: str) -> Path:
+    """Write a task folder that is never run."""
+    for name in ("environment", "tests", *(f"steps/{step}" for step in steps)):
+        (root / name).mkdir(parents=True)
+        (root / name / "instruction.md").write_text("Do it.")
+    (root / "instruction.md").write_text("Do it.")
+    (root / "environment/Dockerfile").write_text("FROM scratch")
+    (root / "tests/test.sh").write_text("")
+    (root / "task.toml").write_text(toml)
+    return root
+
+
+class TestNetwork:
+    """Which hosts the agent and the tests may reach."""
+
+    @pytest.mark.parametrize(
+        ("toml", "agent", "tests"),
+        [
+            ("", "none", "none"),
+            ("environment.network_mode = 'public'", "none", "none"),
+            ("environment = LIST", ("a.org",), ("a.org",)),
+            ("environment = LIST\nagent.network_mode = 'no-network'", "none", ("a.org",)),
+            ("environment = LIST\nverifier.network_mode = 'public'", ("a.org",), "none"),
+            ("agent = LIST", ("a.org",), "none"),
+            ("verifier = LIST", "none", ("a.org",)),
+            ("environment = LIST\nverifier.environment.cpus = 1", ("a.org",), "none"),
+            ("verifier.environment = LIST", "none", ("a.org",)),
+            ("environment.network_mode = 'allowlist'", (), ()),
+        ],
+    )
+    def test_a_phase_has_its_own_or_its_environments(self, tmp_path, toml, agent, tests) -> None:
+        hosts = "{ network_mode = 'allowlist', allowed_hosts = ['A.org.'] }"
+        (task,) = load_tasks(folder(tmp_path, toml.replace("LIST", hosts)))
+        (stage,) = task.stages
+        for network, wanted in ((stage.network, agent), (stage.tests_network, tests)):
+            assert (network if network == "none" else network.hosts) == wanted
+
+    def test_steps_inherit_it_and_share_the_agents(self, tmp_path) -> None:
+        toml = """
+agent = { network_mode = "allowlist", allowed_hosts = ["a.org"] }
+verifier = { network_mode = "allowlist", allowed_hosts = ["b.org"] }
+[[steps]]
+name = "one"
+[[steps]]
+name = "two"
+verifier.network_mode = "no-network"
+"""
+        (task,) = load_tasks(folder(tmp_path / "a", toml, "one", "two"))
+        assert [stage.network.hosts for stage in task.stages] == [("a.org",)] * 2
+        assert task.stages[0].tests_network.hosts == ("b.org",)
+        assert task.stages[1].tests_network == "none"
+        differs = f"{toml}agent.network_mode = 'no-network'\n"
+        with pytest.raises(TaskError, match=r"steps\.two\.agent\.network_mode differs"):
+            load_tasks(folder(tmp_path / "b", differs, "one", "two"))
 
 
 class TestSteps:

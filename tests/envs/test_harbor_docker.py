@@ -1,7 +1,10 @@
 """Harbor tasks in real containers: trials, grading that cannot be forged, the environment."""
 
+import functools
 import os
 import shutil
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -12,15 +15,18 @@ from assay.envs.harbor import (
     HarborEnv,
     HarborTask,
     ScriptedAgent,
+    TaskError,
     check_task,
     load_tasks,
     nop,
     oracle,
+    read_task,
     run_trial,
 )
 from assay.envs.harbor.carry import listing
+from assay.envs.tools import BadTool
 from assay.envs.tools.calls import written_call
-from assay.sandbox import Sandbox, build_image, describe
+from assay.sandbox import Sandbox, SandboxError, build_image, describe
 from assay.sandbox.backends.docker import daemon_fault
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "harbor"
@@ -335,6 +341,185 @@ class TestSemantics:
 
         made = task(reward_of("echo $(($(cat /app/answer) / 42)) > /logs/verifier/reward.txt"))
         assert run_trial(made, ScriptedAgent(policy), box).reward == 1.0
+
+
+class Greeting(BaseHTTPRequestHandler):
+    """Says where it is."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(f"hello from {self.server.server_port}".encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def ports():
+    """Two servers of this machine."""
+    servers = [ThreadingHTTPServer(("127.0.0.1", 0), Greeting) for _ in range(2)]
+    for server in servers:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield [server.server_port for server in servers]
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+NOTES = """
+import json, os, sys
+notes = []
+SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+for line in sys.stdin:
+    m = json.loads(line)
+    if m["method"] == "initialize":
+        found = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+            "serverInfo": {"name": "notes", "version": "1"}}
+    elif m["method"] == "tools/list":
+        found = {"tools": [{"name": sys.argv[1], "description": "Note.", "inputSchema": SCHEMA}]}
+    elif m["method"] == "tools/call":
+        notes.append(m["params"]["arguments"]["text"])
+        open("/app/notes", "w").write(" ".join(notes))
+        said = f"{' '.join(notes)} by {os.getuid()}"
+        found = {"content": [{"type": "text", "text": said}]}
+    else:
+        continue
+    print(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": found}), flush=True)
+"""
+
+
+@pytest.fixture
+def served(task):
+    """A function that makes a task with an MCP server which keeps notes."""
+
+    def make(tool: str = "note", source: str = NOTES) -> HarborTask:
+        made = task(
+            reward_of("echo $(grep -cx 'a b' /app/notes) > /logs/verifier/reward.txt"),
+            toml="agent.user = 1000\n[[environment.mcp_servers]]\nname = 'notes'\n"
+            f"transport = 'stdio'\ncommand = 'python3'\nargs = ['/srv/notes.py', '{tool}']",
+            docker="RUN chmod 777 /app\nCOPY notes.py /srv/\n",
+        )
+        (made.folder / "environment" / "notes.py").write_text(source)
+        return made
+
+    return make
+
+
+class TestServers:
+    """The tools of a task's MCP server."""
+
+    def test_the_policy_has_its_tools_beside_the_others(self, box, served) -> None:
+        env = HarborEnv(served().folder, sandbox=box)
+        assert [*env.tools][-2:] == ["submit", "note"]
+        env.reset(seed=0)
+        note = functools.partial(call, env, "note")
+        assert note(text="a")[0] == "a by 1000"
+        assert "needs the argument 'text'" in note()[0]
+        assert note(text="b")[0] == "a b by 1000"
+        clone = env.clone()
+        assert call(env, "submit")[1] == 1.0
+        env.restore(clone)
+        assert call(env, "bash", command="cat /app/notes")[0].startswith("a b\n")
+        assert note(text="c")[0] == "c by 1000"  # a server of the clone's own
+        assert call(env, "submit")[1] == 0.0
+
+    def test_a_policy_that_ends_it_keeps_its_score(self, box, served) -> None:
+        env = HarborEnv(served().folder, sandbox=box)
+        env.reset(seed=0)
+        said, *_ = call(env, "bash", command="kill $(ps -o pid= -C python3)")
+        assert "exit code 0" in said
+        answers = [call(env, "note", text="a")[0] for _ in range(2)]
+        assert "a by 1000" in answers  # the first may be that the server ended
+        call(env, "bash", command="kill $(ps -o pid= -C python3); echo 'a b' > /app/notes")
+        assert call(env, "submit")[1] == 1.0
+
+    def test_each_step_has_a_server_of_its_own_user(self, box, served) -> None:
+        folder = served().folder
+        steps = "\n[[steps]]\nname = 'one'\n[[steps]]\nname = 'two'\nagent.user = 1001\n"
+        (folder / "task.toml").write_text((folder / "task.toml").read_text() + steps)
+        for name in ("one", "two"):
+            (folder / "steps" / name).mkdir(parents=True)
+            (folder / "steps" / name / "instruction.md").write_text(f"Step {name}.")
+        env = HarborEnv(folder, sandbox=box)
+        env.reset(seed=0)
+        assert call(env, "note", text="a b")[0] == "a b by 1000"
+        assert "Step two." in call(env, "submit")[0]
+        call(env, "bash", command="rm /app/notes")
+        assert call(env, "note", text="c")[0] == "c by 1001"
+        assert call(env, "submit")[1] == 0.5
+
+    def test_a_server_that_does_not_start_is_no_score(self, box, served) -> None:
+        env = HarborEnv(served().folder, sandbox=box)
+        served(source="raise SystemExit(1)")  # the same task with another image
+        env.reset(seed=0)
+        *_, info = call(env, "bash", command="true")
+        assert info["status"] == "sandbox_error"
+        with pytest.raises(SandboxError, match="does not start"):
+            HarborEnv(served(source="raise SystemExit(1)").folder, sandbox=box)
+
+    def test_tools_of_one_name_and_tasks_with_other_servers_are_refused(
+        self, box, served, tmp_path
+    ) -> None:
+        with pytest.raises(BadTool, match="two tools are called 'bash'"):
+            HarborEnv(served("bash").folder, sandbox=box)
+        shutil.copytree(EXAMPLES / "text-top-words", tmp_path / "words")
+        with pytest.raises(TaskError, match=r"mcp_servers differ from those of .*/task,"):
+            HarborEnv(tmp_path, sandbox=box)
+
+
+def call(env, tool, **arguments):
+    return env.step(written_call(tool, arguments))
+
+
+class TestNetwork:
+    """What a task's allowlist opens, and for whom."""
+
+    FETCH = (
+        "no_proxy= python3 -c 'import sys, urllib.request as u; "
+        "print(u.urlopen(sys.argv[1]).read().decode())' http://127.0.0.1:"
+    )
+
+    @pytest.mark.parametrize(
+        ("toml", "agent", "tests"),
+        [
+            ("environment = LIST", 1, 1),
+            ("agent = LIST", 1, 0),
+            ("verifier = LIST", 0, 1),
+            ("environment.network_mode = 'public'", 0, 0),
+        ],
+    )
+    def test_only_hosts_of_the_list_are_reached(self, box, task, ports, toml, agent, tests) -> None:
+        port, other = ports
+        hosts = f"{{ network_mode = 'allowlist', allowed_hosts = ['127.0.0.1:{port}'] }}"
+        count = (
+            f"{self.FETCH}{port} > /tmp/said 2>&1\n"
+            "for file in /app/answer /tmp/said; do grep -c hello $file; done | xargs "
+            """printf '{"agent": %d, "tests": %d}' > /logs/verifier/reward.json"""
+        )
+        made = task(reward_of(count), toml=toml.replace("LIST", hosts))
+        work = f"for port in {port} {other}; do {self.FETCH}$port; done > /app/answer 2>&1; true"
+        trial = run_trial(made, CommandAgent(work), box)
+        assert trial.graded.rewards == {"agent": agent, "tests": tests}, trial.graded.log
+        _, found = read_task(made.folder)
+        wanted = [("the agent", agent), ("the tests", tests)]
+        notes = tuple(f"{who} may reach 127.0.0.1:{port}" for who, may in wanted if may)
+        assert found.notes == notes
+
+    def test_the_environments_tools_reach_them_and_so_does_a_clone(self, box, task, ports) -> None:
+        port, other = ports
+        hosts = f"network_mode = 'allowlist'\nallowed_hosts = ['127.0.0.1:{port}']"
+        made = task(reward_of("echo 1 > /logs/verifier/reward.txt"), toml=f"[agent]\n{hosts}")
+        env = HarborEnv(made.folder, sandbox=box)
+        env.reset(seed=0)
+
+        def fetch(port: int) -> str:
+            return env.step(written_call("bash", {"command": f"{self.FETCH}{port}"}))[0]
+
+        for _ in range(2):
+            assert f"hello from {port}" in fetch(port)
+            assert "403" in fetch(other)
+            env.restore(env.clone())
 
 
 class TestCheck:

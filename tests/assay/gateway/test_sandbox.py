@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -209,6 +210,15 @@ def test_a_harbor_task_has_a_container_of_its_own(box) -> None:
         AgentEnv(env, ["true"], sandbox=box, limits=LIMITS)
     with pytest.raises(ValueError, match="of its own"):
         AgentEnv(env, ["true"], unsafe=True)
+
+
+def test_a_harbor_task_with_hosts_of_its_own_is_refused(box, tmp_path) -> None:
+    shutil.copytree(HARBOR / "text-top-words", tmp_path, dirs_exist_ok=True)
+    settings = (tmp_path / "task.toml").read_text()
+    hosts = 'network_mode = "allowlist"\nallowed_hosts = ["pypi.org"]'
+    (tmp_path / "task.toml").write_text(settings.replace('network_mode = "no-network"', hosts))
+    with pytest.raises(ValueError, match="'allowlist' of assay/text-top-words cannot be held"):
+        AgentEnv(HarborEnv(tmp_path), ["true"], sandbox=box)
 
 
 def test_a_lost_container_is_no_score(box, program, engine, monkeypatch) -> None:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import difflib
 import math
+import os
 import tomllib
 import types
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from ipaddress import ip_address
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from ...sandbox import Allowlist
 
 VERSIONS = ("1.0", "1.1", "1.2", "1.3", "1.4")
+
+LOCAL_HOSTS = "ASSAY_HARBOR_LOCAL_HOSTS"
+"""Variable that lets tasks list addresses of this machine and of its network."""
 
 User = str | int | None
 """A user's name or number; ``None`` is the image's own."""
@@ -362,10 +367,23 @@ def _check_network(reader: _Reader, path: str, table: Environment | Agent | Veri
             rule = f"needs network_mode 'allowlist', got {table.network_mode!r}"
             reader.refuse(f"{path}.allowed_hosts", rule, "set it")
         return
+    key = f"{path}.allowed_hosts"
     try:
         network_of(table)
     except ValueError as error:
-        reader.refuse(f"{path}.allowed_hosts", f"cannot be held: {error}", "name its hosts")
+        reader.refuse(key, f"cannot be held: {error}", "name its hosts")
+    if LOCAL_HOSTS not in os.environ and (local := [h for h in table.allowed_hosts if _local(h)]):
+        rule = f"names an address of this machine or its network, {local[0]!r}"
+        reader.refuse(key, rule, f"set {LOCAL_HOSTS}=1 if you trust the task with it")
+
+
+def _local(host: str) -> bool:
+    """Return whether a host is an address that is not public; a name leads to public ones only."""
+    name = host.strip().rstrip(".").partition(":")[0].lower()
+    try:
+        return not ip_address(name).is_global
+    except ValueError:
+        return name == "localhost"
 
 
 def _refuse_service(reader: _Reader, key: str, service: str) -> None:

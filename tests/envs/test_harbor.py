@@ -166,6 +166,16 @@ verifier.network_mode = "no-network"
         with pytest.raises(TaskError, match=r"steps\.two\.agent\.network_mode differs"):
             load_tasks(folder(tmp_path / "b", differs, "one", "two"))
 
+    @pytest.mark.parametrize("host", ["127.0.0.1:80", "localhost", "10.0.0.7", "169.254.169.254"])
+    def test_addresses_of_this_machine_need_leave(self, tmp_path, monkeypatch, host) -> None:
+        toml = f"agent = {{ network_mode = 'allowlist', allowed_hosts = ['a.org', '{host}'] }}"
+        rule = rf"agent\.allowed_hosts names an address .*'{host}'.*ASSAY_HARBOR_LOCAL_HOSTS=1"
+        with pytest.raises(TaskError, match=rule):
+            load_tasks(folder(tmp_path, toml))
+        monkeypatch.setenv("ASSAY_HARBOR_LOCAL_HOSTS", "1")
+        (task,) = load_tasks(tmp_path)
+        assert task.stages[0].network.hosts == ("a.org", host)
+
 
 class TestSteps:
     """What steps take over from their task."""

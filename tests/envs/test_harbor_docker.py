@@ -356,8 +356,9 @@ class Greeting(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def ports():
-    """Two servers of this machine."""
+def ports(monkeypatch):
+    """Two servers of this machine, which tasks may list."""
+    monkeypatch.setenv("ASSAY_HARBOR_LOCAL_HOSTS", "1")
     servers = [ThreadingHTTPServer(("127.0.0.1", 0), Greeting) for _ in range(2)]
     for server in servers:
         threading.Thread(target=server.serve_forever, daemon=True).start()

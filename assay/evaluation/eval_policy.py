@@ -125,7 +125,8 @@ def _naming(policy: str) -> Iterator[None]:
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{last.filename}, line {last.lineno}"
-        raise PolicyError(f"{policy} raised {type(error).__name__}: {error} ({where})") from error
+        words = " ".join(str(error).split())  # one line: it may quote a reply
+        raise PolicyError(f"{policy} raised {type(error).__name__}: {words} ({where})") from error
 
 
 class FunctionEvalPolicy:

@@ -56,7 +56,7 @@ def test_ten_lines_make_an_environment_everywhere() -> None:
         ("assay/GMS8K-v1", "Did you mean assay/GSM8K-v1"),
         ("assay/GSM8K-v7", "Did you mean assay/GSM8K-v1"),
         ("arithmetics", "assay/Arithmetic-v1"),
-        ("zzz/qqqqqqqqqqqq-v0", "Known: "),
+        ("zzz/qqqqqqqqqqqq-v0", "`assay list` lists them"),
         *[(id_, "an id is text") for id_ in (None, 5, b"assay/Arithmetic-v1")],
     ],
 )

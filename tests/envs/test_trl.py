@@ -246,10 +246,10 @@ def test_a_data_set_for_evaluation_is_of_the_test_split() -> None:
     assert reward(completions=answers, assay_task=[0, 1, 2], assay_split=["test"] * 3) == [1.0] * 3
     with pytest.raises(ValueError, match="takes no 'split'"):
         TRLSpec("test-trl/Whole-v0", eval_size=1).kwargs()
-    with pytest.raises(ValueError, match="eval_size must be at least 0, got -1"):
+    with pytest.raises(ValueError, match="eval_size must be a whole number of at least 0, got -1"):
         TRLSpec(ENV, eval_size=-1)
 
 
 def test_an_empty_data_set_is_refused() -> None:
-    with pytest.raises(ValueError, match="size must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="size must be a whole number of at least 1, got 0"):
         TRLSpec(ENV, size=0)

@@ -1,9 +1,10 @@
 """What the gateway adds to a request, beside its engine alone, in turn.
 
-    python benchmarks/gateway.py [--turns 20] [--rounds 5] [--max-tokens 32]
+    python benchmarks/gateway.py [--turns 20] [--rounds 5] [--max-tokens 32] [--vllm EXECUTABLE]
 
 A loop of turns asks a small untrained model through HTTP, and after each turn the engine alone for
 the same prompt. Medians of milliseconds for each request, and by how much the first is longer.
+The engine is transformers, or with ``--vllm`` a vLLM that is started here.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ import asyncio
 import statistics
 import tempfile
 import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
 
 import httpx
 import torch
 
-from assay.gateway import Gateway, GatewayConfig, SampleRequest, served
+from assay.gateway import Gateway, GatewayConfig, SampleRequest, VLLMEngine, served
 from assay.gateway.transformers_engine import TransformersEngine
-from assay.grpo import load_model, tiny_model
+from assay.grpo import VLLMServer, load_model, tiny_model
 
 CHAT = (
     "{% for m in messages %}{{ m.role }}:{{ m.content }}<eos>\n{% endfor %}"
@@ -56,16 +60,26 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--max-tokens", type=int, default=32)
+    parser.add_argument("--vllm", metavar="EXECUTABLE")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory() as folder:
-        model, tokenizer = load_model(tiny_model(folder, max_length=4096))
-    tokenizer.chat_template = CHAT
-    tokenizer.eos_token_id = None  # replies of one length
-    model.generation_config.eos_token_id = None
-    engine = TransformersEngine(model, tokenizer)
-    gateway = Gateway(engine, GatewayConfig(max_tokens=options.max_tokens))
-    with served(gateway) as url, httpx.Client() as client, asyncio.Runner() as runner:
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        model, tokenizer = load_model(tiny_model(folder / "model", max_length=4096))
+        tokenizer.chat_template = CHAT
+        tokenizer.eos_token_id = None  # replies of one length
+        model.generation_config.eos_token_id = None
+        engine: Any = TransformersEngine(model, tokenizer)
+        if options.vllm:
+            env = {"VLLM_CPU_KVCACHE_SPACE": "1", "OMP_NUM_THREADS": "1"}
+            server = VLLMServer(
+                folder / "model", folder / "log", executable=options.vllm, dtype="float32", env=env
+            )
+            engine = VLLMEngine(stack.enter_context(server).url, tokenizer, processed=True)
+        gateway = Gateway(engine, GatewayConfig(max_tokens=options.max_tokens))
+        url, client, runner = map(
+            stack.enter_context, (served(gateway), httpx.Client(), asyncio.Runner())
+        )
         play(gateway, client, url, 2, runner)  # compiles what is compiled once
         took = [
             pair

@@ -75,7 +75,6 @@ class ServedModel:
         self._shown = redact(self._url)
         self._http = httpx.Client(
             headers={"Authorization": f"Bearer {key}"},
-            timeout=timeout_s,
             limits=httpx.Limits(max_connections=concurrency + 4),  # a sync needs one besides
             trust_env=False,
         )
@@ -384,15 +383,16 @@ class ServedModel:
             httpx.post(where, json={}, headers=headers, timeout=5, trust_env=False)
 
     def _get(self, path: str) -> Any:
-        return self._request("GET", path)
+        # An engine that dies while it is asked never answers, and its server waits for it.
+        return self._request("GET", path, timeout_s=min(60.0, self._timeout_s))
 
     def _post(self, path: str, body: object = None) -> Any:
-        return self._request("POST", path, body)
+        return self._request("POST", path, body, timeout_s=self._timeout_s)
 
-    def _request(self, method: str, path: str, body: object = None) -> Any:
+    def _request(self, method: str, path: str, body: object = None, *, timeout_s: float) -> Any:
         where = f"{self._shown}{path}"
         try:
-            response = self._http.request(method, self._url + path, json=body)
+            response = self._http.request(method, self._url + path, json=body, timeout=timeout_s)
             said: Any = response.text
             if said.startswith(("{", "[")):
                 said = response.json()

@@ -4,8 +4,9 @@ A checkpoint is a directory ``step-000123``:
 
 - the model and the tokenizer as ``save_pretrained`` writes them (safetensors), so that any tool
   loads a checkpoint as a model;
-- ``optimizer-00001-of-00002.safetensors`` ...: each process's part of the optimizer's state, which
-  any number of processes can read;
+- ``optimizer/00001-of-00002.safetensors`` ...: each process's part of the optimizer's state, which
+  any number of processes can read; in a folder, as vLLM takes every safetensors beside the model's
+  for weights;
 - ``tasks.json``: the state of what chooses tasks, if it has one;
 - ``reference/``: the reference model, if it is not the one that the run began with;
 - ``state.json``: step, configuration, versions, and the sizes and SHA-256 digests of all other
@@ -98,8 +99,9 @@ def save_checkpoint(
     def write(to: Path) -> None:
         save_weights(model, to)
         tokenizer.save_pretrained(to)
+        (to / "optimizer").mkdir()
         for i, part in enumerate(parts):
-            os.replace(part, to / f"optimizer-{i + 1:05d}-of-{len(parts):05d}.safetensors")
+            os.replace(part, to / f"optimizer/{i + 1:05d}-of-{len(parts):05d}.safetensors")
         if state.tasks is not None:
             (to / "tasks.json").write_text(json.dumps(state.tasks), encoding="utf-8")
         if reference is not None:
@@ -154,7 +156,9 @@ def load_checkpoint(
         chosen = path / "tasks.json"
         tasks = json.loads(chosen.read_text(encoding="utf-8")) if chosen.exists() else None
         load_weights(model, path)
-        _load_optimizer(optimizer, sorted(path.glob("optimizer-*.safetensors")))
+        # The second is where 0.2.0 wrote them.
+        parts = list(path.glob("optimizer/*.safetensors")) or path.glob("optimizer-*.safetensors")
+        _load_optimizer(optimizer, sorted(parts))
         if reference is not None and (path / _REFERENCE).exists():
             reference.load(path / _REFERENCE)
     except (OSError, RuntimeError, ValueError, KeyError, SafetensorError) as error:
@@ -238,7 +242,7 @@ def _save_optimizer(optimizer: torch.optim.Optimizer, path: Path) -> None:
 def _load_optimizer(optimizer: torch.optim.Optimizer, paths: Sequence[Path]) -> None:
     """Read what any number of processes wrote by :func:`_save_optimizer`; one tensor at a time."""
     if not paths:
-        raise ValueError("there is no optimizer-*.safetensors in it")
+        raise ValueError("there is no optimizer/*.safetensors in it")
     parameters = _parameters(optimizer)
     state: dict[int, dict[str, Any]] = {}
     with ExitStack() as stack:

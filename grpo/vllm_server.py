@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -77,6 +78,7 @@ class VLLMServer:
         self._env = {"VLLM_SERVER_DEV_MODE": "1", "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1"}
         self._env |= {"VLLM_NO_USAGE_STATS": "1", **(env or {})}
         self.process: subprocess.Popen[bytes] | None = None
+        self._said = 0  # bytes of the log before this start
 
     def __enter__(self) -> VLLMServer:
         """Start the server, and wait until it answers; stop it if that fails."""
@@ -105,6 +107,7 @@ class VLLMServer:
                 )
             self.log.parent.mkdir(parents=True, exist_ok=True)
             with self.log.open("ab") as log:
+                self._said = log.tell()
                 self.process = subprocess.Popen(
                     ["/bin/sh", "-c", _GUARD, "sh", *self._command],
                     stdin=subprocess.PIPE,
@@ -117,10 +120,14 @@ class VLLMServer:
         while not healthy(self.url):
             ended = self.process.poll() is not None
             if ended or time.monotonic() > until:
-                said = self.log.read_text(errors="replace").splitlines()
-                why = next((x for x in reversed(said) if "Error" in x), "".join(said[-1:]))
+                with self.log.open(errors="replace") as log:
+                    log.seek(self._said)
+                    said = log.read().splitlines()
+                # The first is the cause; those of the processes above it refer to it.
+                found = (re.match(r"(?:[^\]]*\] )?(\w*Error: .+)", line) for line in said)
+                why = next((x[1] for x in found if x), "".join(said[-1:]))
                 what = "ended" if ended else f"was not ready in {self.start_s:.0f} s"
-                raise ServerError(f"vLLM {what}: {why.strip()[-300:]} (see {self.log})")
+                raise ServerError(f"vLLM {what}: {why.strip()[:300]} (see {self.log})")
             time.sleep(0.2)
 
     def stop(self) -> None:

@@ -87,7 +87,7 @@ def state_of(out: Path) -> dict[str, bytes]:
 
 # Damage that leaves the size of a file.
 @pytest.mark.parametrize(
-    "name", ["model.safetensors", "optimizer-00001-of-00001.safetensors", "tokenizer.json"]
+    "name", ["model.safetensors", "optimizer/00001-of-00001.safetensors", "tokenizer.json"]
 )
 def test_a_flipped_bit_is_noticed_and_the_checkpoint_before_is_used(
     name: str, model_dir: Path, digits: Any, whole: Path, tmp_path: Path
@@ -105,6 +105,12 @@ def test_a_flipped_bit_is_noticed_and_the_checkpoint_before_is_used(
     assert [row["step"] for row in read_metrics(out / "metrics.jsonl")] == [0, 1, 2, 3]
     names = sorted(p.name for p in (out / "checkpoints").iterdir())
     assert names == ["damaged-step-000003", "step-000002", "step-000003"]
+
+
+def test_a_server_finds_no_weights_but_the_models_in_a_checkpoint(whole: Path) -> None:
+    """Every safetensors file of a folder is loaded by vLLM."""
+    for path in list_checkpoints(whole / "checkpoints"):
+        assert [p.name for p in path.glob("*.safetensors")] == ["model.safetensors"]
 
 
 @pytest.mark.parametrize("left", ["damaged", "removed"])

@@ -23,8 +23,8 @@ test-pythons:
 	    echo "== $$($$python --version) ($$python)"; rm -rf build/pythons; \
 	    $$python -m venv build/pythons; \
 	    build/pythons/bin/pip install --quiet -c constraints.txt -e '.[judge,dev]' pandas; \
-	    build/pythons/bin/pytest -n $(JOBS) --dist loadfile tests/verifiers tests/test_patterns.py \
-	        tests/sandbox/test_image.py; \
+	    build/pythons/bin/pytest -n $(JOBS) --dist loadfile -m "not slow" \
+	        tests/verifiers tests/test_patterns.py tests/sandbox/test_image.py; \
 	done; rm -rf build/pythons
 
 lint: $(VENV)/.dev

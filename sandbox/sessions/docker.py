@@ -49,6 +49,9 @@ _MASKED = (
     *("/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys"),
     *("/proc/latency_stats", "/proc/sched_debug", "/proc/scsi", "/proc/timer_list"),
     *("/proc/timer_stats", "/sys/devices/virtual/powercap", "/sys/firmware"),
+    # Of the kernel's memory; root of a session could read them.
+    *("/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags"),
+    *("/proc/slabinfo", "/proc/vmallocinfo"),
     # Root of a session could choose process 1 as the next to be killed for memory.
     *("/proc/1/oom_adj", "/proc/1/oom_score_adj", "/proc/1/task/1/oom_score_adj"),
 )

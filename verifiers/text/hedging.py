@@ -282,11 +282,12 @@ _STATED = re.compile(
     re.IGNORECASE,
 )
 _CORRECTED = re.compile(
-    r"[\s.,!$*)\]\\]{0,8}(?:(?:but|no|wait|actually|hmm+|oops|sorry|correction|i\s(?:now\s)?(?:think|believe)"
+    r"[\s.,;!$*)\]\\]{0,8}(?:(?:but|no|wait|actually|hmm+|oops|sorry|correction|i\s(?:now\s)?(?:think|believe)"
     r"|on\s(?:second\sthoughts?|reflection)|(?:i|there)(?:\s(?:have|had|did|made|is|was)){1,2}\sa(?:n\serror|\smistake)"
     r"|(?:that|this|it)(?:['’]s|\s(?:is|was))\s(?:wrong|incorrect|not\sright))[\s,.:!]{1,3}){1,4}"
-    r"(?:it(?:['’]s|\s(?:is|was|should\sbe|must\sbe))|should\sbe|make\sthat|(?<=correction:)"
-    r"|the\s(?:(?:correct|final|right)\s)?answer\s(?:is|should\sbe))\s\$?(-?\d+)",
+    r"(?:(?:it(?:['’]s|\s(?:is|was|should\sbe|must\sbe))|should\sbe|make\sthat|(?<=correction:)"
+    r"|the\s(?:(?:correct|final|right)\s)?answer\s(?:is|should\sbe))\s\$?(-?\d+)"
+    r"|(?<=[\s,.:!])\$?(-?\d+)\$?[.!]?\s{0,3}(?:\Z|\n))",  # no wait, 6
     re.IGNORECASE,
 )
 
@@ -300,7 +301,8 @@ def denied(text: str, start: int, end: int) -> bool:
     if denying or _DENIED_AFTER.match(after[:_REACH]):
         return True
     other = _CORRECTED.match(after)
-    return other is not None and other[1] not in re.findall(r"-?\d+", text[start:end])
+    numbers = re.findall(r"-?\d+", text[start:end])
+    return other is not None and (other[1] or other[2]) not in numbers
 
 
 def stated(before: str) -> bool:

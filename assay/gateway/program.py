@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ..sandbox import RunStatus, Session, SessionEnded
+from ..sandbox.trees import remove_tree
 from ..verifiers import Status, Verdict
 from ..verifiers.visible import one_line
 
@@ -125,7 +126,7 @@ class LocalProgram:
     def close(self) -> None:
         """End its process group, and remove its files."""
         self.stop()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        remove_tree(self._folder)
 
 
 class SandboxProgram:

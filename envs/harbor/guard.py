@@ -243,11 +243,16 @@ class Guard:
                 break
             time.sleep(0.001)
         kept = (*self.clean, *self.closed)
-        for folder, names, files in os.walk("/"):
-            names[:] = [n for n in names if not os.path.join(folder, n, "").startswith(kept)]
-            for path in (os.path.join(folder, n) for n in (*names, *files)):
-                if os.path.islink(path) and os.path.realpath(path).startswith(self.closed):
-                    os.unlink(path)
+        folders = ["/"]  # os.walk recurses, and the agent's folders may be deep
+        while folders:
+            entries: list[os.DirEntry[str]] = []
+            with contextlib.suppress(OSError), os.scandir(folders.pop()) as found:
+                entries += found
+            for entry in (e for e in entries if not f"{e.path}/".startswith(kept)):
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                elif entry.is_symlink() and os.path.realpath(entry.path).startswith(self.closed):
+                    os.unlink(entry.path)
 
     def _kill(self) -> None:
         """Kill all processes of the agent's user at one stroke, which none of them outruns."""

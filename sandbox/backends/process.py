@@ -9,12 +9,12 @@ every run has a user of its own, as under Docker; started by anybody else, progr
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import tempfile
 import warnings
 
 from ..limits import Limits
+from ..trees import remove_tree
 from .child_process import ChildProcess
 from .guest_source import ENVIRONMENT, foreign_uid, guest_command
 from .slot import Origin, Slot, SlotBroken
@@ -71,7 +71,7 @@ class ProcessBackend:
         def end() -> None:
             child.wait(_END_S)  # it ends what programs started, and empties their folder
             child.kill()
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_tree(folder)
 
         return child.slot(Origin(self.name), end)
 

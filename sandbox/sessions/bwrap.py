@@ -29,6 +29,7 @@ from ..errors import ImageUnavailable, SandboxError, SandboxUnavailable
 from ..images.archive import write_layer
 from ..images.build import image_tree
 from ..images.description import describe
+from ..trees import remove_tree
 from .channel import Channel, ChannelBroken
 from .docker import (
     AGAINST_OOM,
@@ -111,7 +112,7 @@ class View:
         command = ["cp", "-a", f"{written}/.", copy]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            shutil.rmtree(copy, ignore_errors=True)
+            remove_tree(copy)
             raise SandboxError(f"a session's files cannot be copied: {done.stderr.strip()[:300]}")
         return copy
 
@@ -150,7 +151,7 @@ class BwrapSessions:
         for left in _home().glob(f"{_NAME}-*-*-*"):
             pid, started = left.name.split("-")[1:3]
             if not is_alive(f"{pid}-{started}"):
-                shutil.rmtree(left, ignore_errors=True)
+                remove_tree(left)
 
     def facts(self, image: str) -> ImageFacts:
         """Return what a session needs of a folder, or of an image of Docker's.
@@ -229,7 +230,7 @@ class BwrapSessions:
     def close(self) -> None:
         """Remove the snapshots."""
         for folder in self._snapshots:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_tree(folder)
         self._snapshots.clear()
 
 

@@ -29,6 +29,7 @@ from ..backends.slot import SlotBroken
 from ..errors import ImageUnavailable, SandboxError
 from ..images.description import describe
 from ..limits import NETWORK_SETTINGS
+from ..trees import count_files
 from .channel import Channel, ChannelBroken
 from .limits import SessionLimits
 from .supervisor import PATH, supervisor_binary, supervisor_path
@@ -136,12 +137,8 @@ class Container:
         if (found.get("SizeRw") or 0) > disk_mib << 20:
             return f"it wrote more than its limit disk_mib={disk_mib}"
         upper = ((found.get("GraphDriver") or {}).get("Data") or {}).get("UpperDir", "")
-        count = 0
-        for _, folders, names in os.walk(upper):  # another machine's, or not ours to read, is empty
-            count += len(folders) + len(names)
-            if count > MOST_FILES:
-                return f"it made more than {MOST_FILES:,} files"
-        return ""
+        more = bool(upper) and count_files(upper) > MOST_FILES
+        return f"it made more than {MOST_FILES:,} files" if more else ""
 
     def end(self) -> None:
         """Remove it. Calling it twice does no harm, and in a forked child it does nothing."""

@@ -24,7 +24,7 @@ from .envs import (
     write_json,
 )
 from .envs.audit.subject import samples_for
-from .envs.datasets.reading import read_jsonl
+from .envs.datasets.reading import read_values
 from .naming import NAME_HELP, make_to_judge, resolve_with_data
 from .verifiers.visible import one_line
 
@@ -130,7 +130,7 @@ def _samples(path: str) -> list[Sample]:
     if not Path(path).is_file():
         raise DataError(f'no such file: {path}. Give JSONL rows {{"reference": ..., "reply": ...}}')
     found = []
-    for place, row in read_jsonl(Path(path)):
+    for place, row in read_values(Path(path)):
         if not isinstance(row, dict) or "reference" not in row:
             raise DataError(f"{place}: a row needs the field 'reference'")
         reply = row.get("reply")

@@ -85,7 +85,10 @@ def score_command(
     env: EnvName,
     file: Annotated[
         Path,
-        Argument(help='JSONL rows {"task": <task id or row number from 0>, "completion": <text>}.'),
+        Argument(
+            help="Rows of JSONL, JSON, CSV or Parquet: task (its id, or its row number from 0), "
+            "completion."
+        ),
     ],
     data: DataOption = None,
     out_path: Annotated[

@@ -14,7 +14,7 @@ from typing import Any, Self
 from ..verifiers import Status, Verdict, Verifier
 from ..verifiers.atomic_io import replacing
 from ..verifiers.nearest import did_you_mean
-from .datasets.reading import DataError, read_jsonl
+from .datasets.reading import DataError, read_values
 from .datasets.source import Rows, Source
 from .task import Task
 from .text_env import TextEnv
@@ -90,7 +90,8 @@ class Scored:
 def read_completions(path: str | Path, source: Source) -> list[StoredCompletion]:
     """Read rows ``{"task": <task id or row number>, "completion": <text>}``.
 
-    A string names a task by its id; an integer names it by its place, from 0.
+    A string names a task by its id; an integer names it by its place, from 0, and so do digits in
+    a string, as a CSV file has them, unless ids are digits too.
 
     Raises:
         DataError: the file is missing or empty, a line is not JSON or lacks a field, or there
@@ -119,10 +120,11 @@ def _stored(
     if not Path(path).is_file():
         fault = "that is a folder" if Path(path).is_dir() else "no such file"
         raise DataError(
-            f"{fault}: {path}. Give a JSONL file with the fields {field!r} and 'completion'"
+            f"{fault}: {path}. Give a JSONL, JSON, CSV or Parquet file with the fields {field!r} "
+            "and 'completion'"
         )
     rows = []
-    for number, (place, row) in enumerate(read_jsonl(Path(path))):
+    for number, (place, row) in enumerate(read_values(Path(path))):
         if not isinstance(row, dict) or {field, "completion"} - set(row):
             raise DataError(
                 f"{place}: a row needs the fields {field!r} and 'completion', "
@@ -139,6 +141,9 @@ def _stored(
 
 
 def _find(source: Source, key: Any, place: str) -> Task:
+    named = isinstance(source, Rows) and source.tasks[0].id.isdecimal()
+    if isinstance(key, str) and key.isdecimal() and not named:
+        key = int(key)
     if isinstance(key, int) and not isinstance(key, bool):
         try:
             return source.task(key)
@@ -244,7 +249,7 @@ def read_scored(path: str | Path) -> list[Scored]:
         DataError: a line is not one of its.
     """
     found = []
-    for place, row in read_jsonl(Path(path)):
+    for place, row in read_values(Path(path)):
         try:
             found.append(Scored.from_json(row))
         except (KeyError, TypeError, ValueError) as error:

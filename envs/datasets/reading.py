@@ -141,16 +141,16 @@ def _read_parquet(path: Path) -> Iterable[tuple[str, Any]]:
     return ((f"{path}, row {i}", row) for i, row in enumerate(rows))
 
 
-def read_jsonl(path: Path) -> Iterator[tuple[str, Any]]:
-    """Yield each line's location and value, skipping blank lines.
+def read_values(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield each row's location and value: of JSONL, a JSON list, CSV or Parquet, by the suffix.
 
-    Lines end in a line feed and nowhere else: JSON strings may hold other separators. A byte
-    order mark is passed over.
+    Lines of JSONL end in a line feed and nowhere else: JSON strings may hold other separators.
+    Blank lines and a byte order mark are passed over.
 
     Raises:
-        DataError: the file cannot be read as text, or a line is not JSON.
+        DataError: the file cannot be read as what its name says, or a row is not whole.
     """
-    for place, value in _read_lines(path):
+    for place, value in _read_file(path):
         if isinstance(value, UnreadRow):
             raise DataError(value.reason)
         yield place, value

@@ -48,6 +48,23 @@ def test_tasks_are_named_by_id_or_row(tmp_path, env) -> None:
     assert [(s.task, s.verdict.score) for s in found] == [("t/2", 1.0), ("t/3", 0.0)]
 
 
+def test_completions_are_read_by_the_suffix_of_the_file(tmp_path, env) -> None:
+    (tmp_path / "c.csv").write_text("task,completion\nt/2,2\n3,3\n")
+    (tmp_path / "c.json").write_text(
+        '[{"task": "t/2", "completion": "2"}, {"task": 3, "completion": "3"}]'
+    )
+    for name in ("c.csv", "c.json"):
+        found = score(env, read_completions(tmp_path / name, env.source))
+        assert [(s.task, s.verdict.score) for s in found] == [("t/2", 1.0), ("t/3", 1.0)]
+
+
+def test_a_number_is_no_row_where_tasks_are_named_by_numbers(tmp_path) -> None:
+    source = Rows([Task("q", "0", id="70"), Task("r", "1", id="71")])
+    (tmp_path / "c.csv").write_text("task,completion\n0,0\n")
+    with pytest.raises(DataError, match="no task has the id '0'"):
+        read_completions(tmp_path / "c.csv", source)
+
+
 @pytest.mark.parametrize(
     ("row", "words"),
     [

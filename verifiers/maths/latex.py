@@ -16,7 +16,7 @@ Replacement = str | Callable[[re.Match[str]], str]
 
 _CHARACTERS = str.maketrans(
     {
-        "−": "-", "–": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "÷": "/",
+        "−": "-", "–": "-", "﹣": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "÷": "/",
         "π": r"\pi ", "∞": r"\infty ", "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ",
         "√": r"\sqrt ", "∪": r"\cup ", "⋃": r"\cup ", "∈": r"\in ", "≈": r"\approx ",
         "∅": r"\emptyset ", "±": r"\pm ", "\u00a0": " ", "\u202f": " ", "\u2009": " ",
@@ -26,6 +26,7 @@ _CHARACTERS = str.maketrans(
         **{char: rf"\frac{{{top}}}{{{bottom}}}" for char, top, bottom in zip(
             "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞", "112131234151357", "233445555668888", strict=True)},
         **{chr(0x2460 + n): f"{n + 1}" for n in range(20)},
+        **{chr(zero + n): str(n) for zero in (0x660, 0x6F0, 0x966) for n in range(10)},
         **{chr(0xFEE0 + ord(char)): char for char in "0123456789-+=(),./%<>"},
         **{char: rf"\mathbb{{{name}}}" for char, name in zip("ℝℤℕℚℂ", "RZNQC", strict=True)},
         **{char: rf"\{name} " for char, name in zip("αβγδθλμρσφω", (
@@ -285,7 +286,7 @@ def respell(text: str) -> str:
     grouped = _GROUPED_FACTOR.match(text) if "," in text else None
     if grouped and text.count(",") == grouped.group(1).count(","):  # 10,000\pi is no list
         text = text.replace(",", "")
-    for written, meant in (("<=", r"\le "), (">=", r"\ge "), ("!=", r"\ne ")):
+    for written, meant in (("<=", r"\le "), (">=", r"\ge "), ("!=", r"\ne "), ("{-}", "-")):
         text = text.replace(written, meant)
     for needle, pattern, replacement in _FIXES:
         if needle in text:

@@ -179,6 +179,11 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("\\over", re.compile(r"\{([^{}]*)\\over(?![A-Za-z])([^{}]*)\}"), r"\\frac{\1}{\2}"),
     ("\\", _FIRST, r"\1{\2}"),
     ("\\", _SECOND, r"\1{\2}"),
+    (" x 10", re.compile(r"(?<=\d) x (?=10\s?\^)"), r"\\times "),
+    ("-", re.compile(r"(?:\^|\*\*) ?(-(?:\d+|[A-Za-z]))(?![\w.^({])"), r"^{\1}"),  # 10^-3
+    ("+", re.compile(r"(?:\A|(?<==)|(?<== ))\+-|\+/-"), r"\\pm "),
+    ("inf", re.compile(r"(?<![A-Za-z\\])inf(?![A-Za-z])"), r"\\infty "),
+    ("oo", re.compile(r"(?<![A-Za-z\\])oo(?![A-Za-z])"), r"\\infty "),
     ("{}^", re.compile(r"\{\}(?=\^\s*\{?\s*\\circ)"), ""),
     ("\\circ", re.compile(r"\s*\^\s*(?:\{\s*\\circ\s*\}|\\circ)"), "°"),
     ("°", re.compile(r"\s*\^\s*(?:\{\s*°\s*\}|°)|\s*°"), "°"),

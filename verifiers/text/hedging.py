@@ -272,7 +272,7 @@ _DENIED_BEFORE = re.compile(
 )
 _DENYING = ("not", "never", "n't", "n’t", "wrong", "correct")  # one is in what that matches
 _DENIED_AFTER = re.compile(
-    r"[\s$*)]{0,4}(?:\?(?!\s{0,3}(?:yes|correct|indeed)\b)|(?:is|was)\s+(?:wrong|incorrect|false|not\s+(?:right|correct|it|the))\b"
+    r"[\s$*)]{0,4}(?:(?:the\s(?:final\s)?answer)?\?(?!\s{0,3}(?:yes|correct|indeed)\b)|(?:is|was)\s+(?:wrong|incorrect|false|not\s+(?:right|correct|it|the))\b"
     r"|\.?\s{0,3}(?:(?:but|no|wait|actually|hmm|oops|sorry),?\s{1,3}){0,2}"
     r"(?:that|this|it|which)(?:\s+is|\s+was|['’]s)\s+(?:wrong|incorrect|false|mistaken|"
     r"not\s+(?:right|correct))\b)",
@@ -286,7 +286,8 @@ _STATED = re.compile(
 )
 _CORRECTED = re.compile(
     r"[\s.,;:!$*)\]\\–—-]{0,8}(?:(?:but|no|wait|actually|hmm+|oops|sorry|correction|i\s(?:now\s)?(?:think|believe)"
-    r"|i\smeant?|(?:or\s)?rather|alternatively|(?:scratch|strike)\sthat|on\s(?:second\sthoughts?|reflection)|(?:i|there)(?:\s(?:have|had|did|made|is|was)){1,2}\sa(?:n\serror|\smistake)"
+    r"|i\smeant?|(?:or\s)?rather|alternatively|(?:scratch|strike)\sthat|maybe|perhaps|it\s(?:could|may|might)\sbe"
+    r"|i\schanged\smy\smind|just\skidding|the\s(?:correct|final|right)\sanswer\sis|on\s(?:second\sthoughts?|reflection)|(?:i|there)(?:\s(?:have|had|did|made|is|was)){1,2}\sa(?:n\serror|\smistake)"
     r"|(?:that|this|it)(?:['’]s|\s(?:is|was))\s(?:wrong|incorrect|not\sright))[\s,.:!]{1,3}){1,4}"
     r"((?:it(?:['’]s|\s(?:is|was|should\sbe|must\sbe))|should\sbe|make\sthat|(?<=correction:)"
     r"|the\s(?:(?:correct|final|right)\s)?answer\s(?:is|should\sbe))\s)?\$?(-?\d+)"

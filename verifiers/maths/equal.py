@@ -86,7 +86,7 @@ def compared(gold: str, answer: str, on: Comparison) -> bool | None:
     Returns:
         True or False if decided here, else ``None``.
     """
-    answer = _without_remark(answer, on)
+    answer = _without_remark(gold, answer, on)
     left, right = spelled(gold), spelled(answer)
     if not left or not right or (_TWO_SIGNS.match(right) and not _TWO_SIGNS.match(left)):
         return False
@@ -114,12 +114,12 @@ def compared(gold: str, answer: str, on: Comparison) -> bool | None:
     return _as_stated(left, right, found, on)
 
 
-def _without_remark(answer: str, on: Comparison) -> str:
+def _without_remark(gold: str, answer: str, on: Comparison) -> str:
     """Drop what repeats a number in words or names what it is not: 17 (seventeen), 17, not 16."""
-    found = (
-        _REMARK.fullmatch(unwrap_text(answer)) if answer[-1:] in ")}" or "not" in answer else None
-    )
-    if found is None:
+    found = None
+    if answer[-1:] in ")}" or "not" in answer:
+        found = _REMARK.fullmatch(unwrap_text(answer))
+    if found is None or _REMARK.fullmatch(unwrap_text(gold)):
         return answer
     value, other = found[1], found["other"] or found["than"]
     denied = found["not"] or found["than"]

@@ -20,7 +20,7 @@ def exact_value(text: str) -> Fraction | None:
     "text",
     ["", "x", "5x", "5xy", "5i", "1,2", "12,34", "1 2", "3:2", "7_8", "1/0", r"\frac{1}{0}",
      "1e999999999", r"10^{999999999}", r"7 \text{ is wrong}", "7 or 8", "not 7", "--5", "5-3",
-     "7?", "$", "%", r"\frac{1}{", "NaN", "inf"],
+     "7?", "$", "%", r"\frac{1}{", "NaN", "inf", "٣"],
 )  # fmt: skip
 def test_what_is_no_number_is_none(text: str) -> None:
     assert read_number(text) is None

@@ -26,7 +26,6 @@ _CHARACTERS = str.maketrans(
         **{char: rf"\frac{{{top}}}{{{bottom}}}" for char, top, bottom in zip(
             "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞", "112131234151357", "233445555668888", strict=True)},
         **{chr(0x2460 + n): f"{n + 1}" for n in range(20)},
-        **{chr(zero + n): str(n) for zero in (0x660, 0x6F0, 0x966) for n in range(10)},
         **{chr(0xFEE0 + ord(char)): char for char in "0123456789-+=(),./%<>"},
         **{char: rf"\mathbb{{{name}}}" for char, name in zip("ℝℤℕℚℂ", "RZNQC", strict=True)},
         **{char: rf"\{name} " for char, name in zip("αβγδθλμρσφω", (

@@ -18,6 +18,7 @@ from .shape import Kind, Shape, as_interval, read_shape
 from .variables import letters, same_letters
 
 _UNIT = re.compile(r"\\[A-Za-z]+|([ijk])")
+_NUMBERED = re.compile(r"\A([A-Za-z])_?\{?\d\}?=")
 _INDEXED = re.compile(r"([A-Za-z])_\{?\d\}?")
 _MAX_ELEMENTS = 60
 """Members that are compared each with each."""
@@ -97,6 +98,8 @@ def same_bags(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
         a, b = named_members(a), named_members(b)
     if not (a.kind in BAGS and b.kind in BAGS):
         return _bag_and_other(a, b, on, depth)
+    if len({part[:2] for part in a.parts}) == 1 and a.parts[0][1:2] == "=":  # x = 2 or x = 3
+        b = replace(b, parts=tuple(_NUMBERED.sub(r"\1=", part) for part in b.parts))
     if _named_in_order(a, b):
         return on.all_same(a.parts, b.parts, depth)
     given = _own_names(a, b)

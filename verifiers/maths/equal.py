@@ -40,7 +40,7 @@ from .piecewise import read_cases, same_cases
 from .progression import same_progressions
 from .region import impossible, overlapping, read_region
 from .shape import MEMBER, Kind, Shape, as_list, read_shape, words_of
-from .wording import in_short, labelled_value, same_wording, words_and_values
+from .wording import counted, in_short, labelled_value, same_wording, words_and_values
 
 _NEGATIONS = re.compile(
     r"(?<![A-Za-z])(?:(?<!does )not(?! defined)|isn't|wrong|incorrect|neither|nor|either|except|"
@@ -58,6 +58,10 @@ _NAMES_JOINED = re.compile(r"(?<!\\)\b[A-Za-z]{2,} (and|or) [A-Za-z]{2,}")
 _SIZE = re.compile(r"\|([a-z])\|=([^=,|]{1,60})")
 _EXCEPT = re.compile(r"([a-z])\\ne ?([^,]{1,20})")
 _APPROX = "\\approx"
+_TWO_SIGNS = re.compile(r"(?:[^=]{1,20}=)? ?- ?-")
+_REMARK = re.compile(
+    r"([^()]{1,80}?),? ?(?:\((?P<not>not )?(?P<other>[^()]{1,60})\)|, ?not (?P<than>[^(),]{1,40}))"
+)
 _UNSURE = ("\\phantom", "\\not", "\\neg", "\\sim", "?", "..", "\\dots")
 
 
@@ -82,8 +86,9 @@ def compared(gold: str, answer: str, on: Comparison) -> bool | None:
     Returns:
         True or False if decided here, else ``None``.
     """
+    answer = _without_remark(gold, answer, on)
     left, right = spelled(gold), spelled(answer)
-    if not left or not right:
+    if not left or not right or (_TWO_SIGNS.match(right) and not _TWO_SIGNS.match(left)):
         return False
     if PLAIN.fullmatch(right) and not _LETTER.search(left) and _APPROX not in left:
         return on.same(left, right, 0)  # a number hedges nothing
@@ -107,6 +112,20 @@ def compared(gold: str, answer: str, on: Comparison) -> bool | None:
     if found or not _LETTER.search(left):
         return found
     return _as_stated(left, right, found, on)
+
+
+def _without_remark(gold: str, answer: str, on: Comparison) -> str:
+    """Drop what repeats a number in words or names what it is not: 17 (seventeen), 17, not 16."""
+    found = None
+    if answer[-1:] in ")}" or "not" in answer:
+        found = _REMARK.fullmatch(unwrap_text(answer))
+    if found is None or _REMARK.fullmatch(unwrap_text(gold)):
+        return answer
+    value, other = found[1], found["other"] or found["than"]
+    denied = found["not"] or found["than"]
+    if denied is None and counted(value) is counted(other) is None:
+        return answer
+    return value if compared(value, other, comparison(on.how)) is (denied is None) else answer
 
 
 def _positive(text: str) -> bool:

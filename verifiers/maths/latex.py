@@ -16,7 +16,7 @@ Replacement = str | Callable[[re.Match[str]], str]
 
 _CHARACTERS = str.maketrans(
     {
-        "−": "-", "–": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "÷": "/",
+        "−": "-", "–": "-", "﹣": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "÷": "/",
         "π": r"\pi ", "∞": r"\infty ", "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ",
         "√": r"\sqrt ", "∪": r"\cup ", "⋃": r"\cup ", "∈": r"\in ", "≈": r"\approx ",
         "∅": r"\emptyset ", "±": r"\pm ", "\u00a0": " ", "\u202f": " ", "\u2009": " ",
@@ -178,6 +178,11 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("\\over", re.compile(r"\{([^{}]*)\\over(?![A-Za-z])([^{}]*)\}"), r"\\frac{\1}{\2}"),
     ("\\", _FIRST, r"\1{\2}"),
     ("\\", _SECOND, r"\1{\2}"),
+    (" x 10", re.compile(r"(?<=\d) x (?=10\s?\^)"), r"\\times "),
+    ("-", re.compile(r"(?:\^|\*\*) ?(-(?:\d+|[A-Za-z]))(?![\w.^({])"), r"^{\1}"),  # 10^-3
+    ("+", re.compile(r"(?:\A|(?<==)|(?<== ))\+-|\+/-"), r"\\pm "),
+    ("inf", re.compile(r"(?<![A-Za-z\\])inf(?![A-Za-z])"), r"\\infty "),
+    ("oo", re.compile(r"(?<![A-Za-z\\])oo(?![A-Za-z])"), r"\\infty "),
     ("{}^", re.compile(r"\{\}(?=\^\s*\{?\s*\\circ)"), ""),
     ("\\circ", re.compile(r"\s*\^\s*(?:\{\s*\\circ\s*\}|\\circ)"), "°"),
     ("°", re.compile(r"\s*\^\s*(?:\{\s*°\s*\}|°)|\s*°"), "°"),
@@ -285,7 +290,7 @@ def respell(text: str) -> str:
     grouped = _GROUPED_FACTOR.match(text) if "," in text else None
     if grouped and text.count(",") == grouped.group(1).count(","):  # 10,000\pi is no list
         text = text.replace(",", "")
-    for written, meant in (("<=", r"\le "), (">=", r"\ge "), ("!=", r"\ne ")):
+    for written, meant in (("<=", r"\le "), (">=", r"\ge "), ("!=", r"\ne "), ("{-}", "-")):
         text = text.replace(written, meant)
     for needle, pattern, replacement in _FIXES:
         if needle in text:

@@ -109,6 +109,7 @@ def read_roman(text: str) -> Fraction | None:
 
 
 def _cardinal(words: list[str]) -> Fraction | None:
+    words = ["one", *words[1:]] if words[:1] == ["a"] and len(words) > 1 else words
     total, group, below = 0, 0, 1000
     limit = 10**200
     for k, word in enumerate(words):

@@ -248,7 +248,8 @@ def _rows(parts: tuple[str, ...]) -> tuple[str, ...]:
 def as_list(shape: Shape) -> Shape:
     """Return a number whose commas may separate a list as that list."""
     parts = _split(shape.text)
-    return Shape(Kind.LIST, shape.text, parts) if len(parts) > 1 else shape
+    grouped = len(parts) < 2 or ",0" in shape.text  # 1,000 is no 1 and 0
+    return shape if grouped else Shape(Kind.LIST, shape.text, parts)
 
 
 def _closes_at_end(text: str) -> bool:

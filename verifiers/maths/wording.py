@@ -185,12 +185,15 @@ def counted(text: str) -> Number | None:
     return Number(value, unit=unit)
 
 
+_GROUPED = re.compile(r"-?[1-9]\d{0,2}([._])\d{3}(?:\1\d{3})+", re.ASCII)
 _THOUSANDS = re.compile(r"([-+]?\$?)(\d[\d,]{0,20}(?:\.\d{1,9})?) ?[kK]")
 
 
 def in_short(text: str) -> Number | None:
-    """Read ``7K`` and ``XLII``, which are numbers only if the reference is one."""
+    """Read ``7K``, ``XLII`` and ``1.234.567``: numbers only if the reference is one."""
     text = unwrap_text(text)
+    if grouped := _GROUPED.fullmatch(text):
+        return read_respelled(text.replace(grouped[1], ""))
     thousands = _THOUSANDS.fullmatch(text)
     if thousands:
         amount = read_respelled(thousands[1] + thousands[2])
@@ -202,7 +205,7 @@ def in_short(text: str) -> Number | None:
 def _counts(word: str, place: int) -> bool:
     word = word.lower()
     if word in {"minus", "negative", "and", "a"}:
-        return word == "and" or place == 0
+        return word == "and" or place < 2
     return all(is_number_word(part) for part in word.split("-"))
 
 

@@ -197,6 +197,8 @@ def _after(text: str, end: int, formula: bool) -> str | None:
     if command:
         return "" if command[1] in LINKS or not (formula or command[1] in _MATHS) else None
     first, second = rest[0], rest[1:2]
+    if (first == "{" or (first == "(" and glued)) and (second.isdigit() or second == "-"):
+        return None
     if first == "\\":
         return "" if second in "()[]$%&,;:! " else None
     if not formula and not glued:

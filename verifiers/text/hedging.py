@@ -98,6 +98,7 @@ _DENIED_QUANTITY = re.compile(
 )  # 12 cm is wrong
 _QUANTITY_BEFORE = re.compile(r"\d[%)}$]{0,3}\s{0,3}([A-Za-z]{1,12}),?\s{1,3}(?:and\s{1,3})?\Z")
 _LETTERS_AFTER = re.compile(r"\s?([A-Za-z]+(?:&[A-Za-z]+)?)")
+_NOUN_AHEAD = re.compile(r"\s+[A-Za-z]{2}")
 _LOOSE_LETTERS = frozenset("aImgLlhsNJWVCF")
 _ORDINALS = frozenset(("st", "nd", "rd", "th", "am", "pm"))
 _SET_OFF = " \t\r\n$€£¥\"“”‘’'`"
@@ -210,7 +211,9 @@ def _ends_value(after: str, before: str) -> bool:
         word = letters[1]
         if after[0] == " ":
             return len(word) > 1 or word in _LOOSE_LETTERS
-        return word in _ORDINALS or (len(word) > 1 and read_unit(word) is not None)
+        if word in _ORDINALS:
+            return not _NOUN_AHEAD.match(after, len(word))  # the 42nd number is no 42
+        return len(word) > 1 and read_unit(word) is not None
     rest = after.lstrip(" \t")
     if not rest:
         return True
@@ -269,7 +272,7 @@ _DENIED_BEFORE = re.compile(
 )
 _DENYING = ("not", "never", "n't", "n’t", "wrong", "correct")  # one is in what that matches
 _DENIED_AFTER = re.compile(
-    r"[\s$*)]{0,4}(?:\?(?!\s{0,3}(?:yes|correct|indeed)\b)|is\s+(?:wrong|incorrect|false|not\s+(?:right|correct|it|the))\b"
+    r"[\s$*)]{0,4}(?:(?:the\s(?:final\s)?answer)?\?(?!\s{0,3}(?:yes|correct|indeed)\b)|(?:is|was)\s+(?:wrong|incorrect|false|not\s+(?:right|correct|it|the))\b"
     r"|\.?\s{0,3}(?:(?:but|no|wait|actually|hmm|oops|sorry),?\s{1,3}){0,2}"
     r"(?:that|this|it|which)(?:\s+is|\s+was|['’]s)\s+(?:wrong|incorrect|false|mistaken|"
     r"not\s+(?:right|correct))\b)",
@@ -282,12 +285,13 @@ _STATED = re.compile(
     re.IGNORECASE,
 )
 _CORRECTED = re.compile(
-    r"[\s.,;!$*)\]\\]{0,8}(?:(?:but|no|wait|actually|hmm+|oops|sorry|correction|i\s(?:now\s)?(?:think|believe)"
-    r"|on\s(?:second\sthoughts?|reflection)|(?:i|there)(?:\s(?:have|had|did|made|is|was)){1,2}\sa(?:n\serror|\smistake)"
+    r"[\s.,;:!$*)\]\\–—-]{0,8}(?:(?:but|no|wait|actually|hmm+|oops|sorry|correction|i\s(?:now\s)?(?:think|believe)"
+    r"|i\smeant?|(?:or\s)?rather|alternatively|(?:scratch|strike)\sthat|maybe|perhaps|it\s(?:could|may|might)\sbe"
+    r"|i\schanged\smy\smind|just\skidding|the\s(?:correct|final|right)\sanswer\sis|on\s(?:second\sthoughts?|reflection)|(?:i|there)(?:\s(?:have|had|did|made|is|was)){1,2}\sa(?:n\serror|\smistake)"
     r"|(?:that|this|it)(?:['’]s|\s(?:is|was))\s(?:wrong|incorrect|not\sright))[\s,.:!]{1,3}){1,4}"
-    r"(?:(?:it(?:['’]s|\s(?:is|was|should\sbe|must\sbe))|should\sbe|make\sthat|(?<=correction:)"
-    r"|the\s(?:(?:correct|final|right)\s)?answer\s(?:is|should\sbe))\s\$?(-?\d+)"
-    r"|(?<=[\s,.:!])\$?(-?\d+)\$?[.!]?\s{0,3}(?:\Z|\n))",  # no wait, 6
+    r"((?:it(?:['’]s|\s(?:is|was|should\sbe|must\sbe))|should\sbe|make\sthat|(?<=correction:)"
+    r"|the\s(?:(?:correct|final|right)\s)?answer\s(?:is|should\sbe))\s)?\$?(-?\d+)"
+    r"(?(1)|[ $.!*)]*(?:\n|\Z))",  # a bare number ends its line: "wait, 2+3 = 5" takes nothing back
     re.IGNORECASE,
 )
 
@@ -301,8 +305,9 @@ def denied(text: str, start: int, end: int) -> bool:
     if denying or _DENIED_AFTER.match(after[:_REACH]):
         return True
     other = _CORRECTED.match(after)
-    numbers = re.findall(r"-?\d+", text[start:end])
-    return other is not None and (other[1] or other[2]) not in numbers
+    return other is not None and other[2] not in re.findall(
+        r"-?\d+", text[start:end].replace(",", "")
+    )
 
 
 def stated(before: str) -> bool:

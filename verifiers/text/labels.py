@@ -62,7 +62,10 @@ _NOUNS = (
 )  # without the letter of either case
 _OR_ELSE = re.compile(r"\bor\s{1,4}(?:the\s{1,4})?(?:final\s|correct\s)?\Z", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?](?=\s|$)|\n|[。！？]")
-_CLAUSE = re.compile(r",?\s\(?(?:since|because|as|which)\s|,\swhere\s")
+_CLAUSE = re.compile(
+    r",?\s\(?(?:since|because|as|which)\s|,\swhere\s"
+    r"|\s\((?:I\s)?(?:see|by|from|using|(?:double-)?checked|verified)\b"
+)
 _STATEMENT = re.compile(  # "The largest $n$ is 34": the value stands after the verb
     r"(?:(?:the|its|their|his|her)\s[^=\n]{1,120}\s(?:is|are|was|equals)|(?:there\s(?:are|is|were))"
     r"|(?:it|this|that)\s(?:is|equals))\s{1,3}\*{0,2}(?=[-−$\\\d]|(?-i:[A-Z]))",

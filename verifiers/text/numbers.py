@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ..maths.wording import counted
 from .answer import Answer
 from .beside import unit_after
 from .hedging import left_open, stands_alone, stated
@@ -26,6 +27,8 @@ _SPOKEN_SIGN = re.compile(
 )
 _SPACED = re.compile(r"(?<=\d) / (?=\d{1,20}\Z)")
 _MAGNITUDE = re.compile(r"\s{1,3}(?:hundred|thousand|million|billion|trillion)(?![A-Za-z])")
+_SPOKEN = re.compile(r"\s?\(([A-Za-z -]{3,60})\)")
+_DENIED_LAST = re.compile(r",? \(?not \$?-?\d[\d.,]*\$?\)?[.\s]*\Z")  # 17 (not 16)
 _PERCENT = re.compile(r"\s?\\?%|\s{1,2}per\s?cent(?![A-Za-z])")
 
 
@@ -42,7 +45,10 @@ def last_number(text: str) -> Answer | None:
     whole = text.strip().rstrip(".").strip("$") if len(text) < 200 else ""
     if _SET_OR_DOTS.fullmatch(whole):
         return Answer(whole)
-    found = _number(text)
+    denied = _DENIED_LAST.search(text, max(0, len(text) - 40))
+    found = _number(text[: denied.start()] if denied else text)
+    if denied and found and found.text:
+        return found._replace(text=found.text + denied[0].rstrip(". \n"))
     if found is not None and found.text is not None:
         label = text.strip().removesuffix(".").removesuffix(found.text)
         return found._replace(label=label) if _OPTION_LABEL.fullmatch(label) else found
@@ -120,6 +126,9 @@ def _number(text: str) -> Answer | None:
     before = _without_repeats(before, sign + number)
     if not stands_alone(before, after):
         return _refused()
+    spoken = _SPOKEN.match(after)
+    if spoken and counted(spoken[1]):  # 17 (seventeen)
+        return Answer(sign + number + spoken[0])
     magnitude, percent = _MAGNITUDE.match(after), _PERCENT.match(after)
     if percent and not stands_alone(before, after[percent.end() :]):  # 5% x
         return _refused()

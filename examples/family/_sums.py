@@ -29,10 +29,6 @@ SUMS = (
     "on 2,000 worked sums until 3 of 10 sampled replies are right"
 )
 
-EARLIER = (
-    "Measured before the start was enforced, from 900 worked sums and a pass@1 of .26 on average. "
-)
-
 
 def sums(split: str) -> TextEnv:
     """Sums of two numbers below 100; a reply is right or it is not."""

@@ -4,7 +4,7 @@ from contextlib import suppress
 from statistics import fmean
 from typing import Any
 
-from assay.family._sums import EARLIER, LONGEST, SUMS, pass_at_1, start, sums
+from assay.family._sums import LONGEST, SUMS, pass_at_1, start, sums
 from assay.family_cli import run_script
 from assay.grpo import GRPOConfig, Learner, load_model, training_tasks
 from assay.study import Arm, Claim, Outcome, Study, Trial
@@ -129,14 +129,6 @@ STUDY = Study(
         "With the same number of replies dynamic sampling makes fewer updates; with the same "
         "number of updates it costs more replies: which of the two is scarce decides."
     ),
-    verdict=EARLIER
-    + "With 25,600 replies and a warm-up of ten steps: not reproduced at this budget, in either "
-    "direction: pass@1 goes from .26 to .31 "
-    "(GRPO and with the token mean), .33 (clip-higher) and .32 (all of DAPO), with ranges"
-    " of three seeds that overlap. What dynamic sampling does is plain: of the groups "
-    "that reach an update none is flat, where seven in ten were, and the same number of "
-    "replies makes a quarter of the updates (47 in place of 199). It paid for them with "
-    "replies: here these, and not updates, were what ran out.",
     arms={
         "GRPO": arm(minibatches=4, loss="grpo"),
         "+ token mean": arm(minibatches=4),

@@ -240,15 +240,6 @@ STUDY = Study(
         "fall and no middle way. A base model that gives the velocity itself, not the clean "
         "image, hardly counted (one seed)."
     ),
-    verdict="In part. Without a penalty accuracy rises from .38 to .75, 1.0 and 1.0, and what is "
-    "left is one image for each prompt (variety 3.45 to 0) with smeared blocks that the reward "
-    "counts all the same: reward hacking in all three seeds. A penalty of .04 keeps nearly all "
-    "variety and clean images in every seed, and reaches .53 in 200 steps, rising still. The one "
-    "of .004 is no middle way but a slower fall: .93, with variety at .24 and falling. So the "
-    "penalty does what the paper says, at a price in steps; none of the two gave both high "
-    "accuracy and variety, and no others were tried. The protocol was made after trials on one "
-    "seed: a base model that gives the velocity itself, not the clean image, hardly counted "
-    "(accuracy near chance, blurred images), and sixteen places were harder still.",
     arms={
         "base": untrained,
         "no KL": arm(),

@@ -190,17 +190,6 @@ STUDY = Study(
         "and -1 as for 1 and 0. Groups that are all right teach length alone, at full strength "
         "whatever alpha is. The official code applies the length reward only to long replies."
     ),
-    verdict="Shorter replies are reproduced, better ones are not. With the length reward right "
-    "replies take 3.6 tokens in all nine runs, from 6.9 to 7.7, which is next to no dots; with "
-    "GRPO alone dots, which are worth nothing, drift either way (4.5, 4.4 and 8.9 tokens). pass@1 "
-    "is the same: 0.71 [0.58, 0.78] with all of LEAD, 0.71 [0.60, 0.78] with GRPO. The penalty "
-    "alone does nothing, by algebra: standardised advantages are the same for 1 and -1 as for 1 "
-    "and 0 (here, where rewards are in [0, 1], they are the same numbers). Beside the length "
-    "reward it halves what length counts for where some replies are wrong, which does not show "
-    "here: groups that are all right teach length alone, at full strength whatever alpha is. The "
-    "weights by difficulty made shortening a little slower (4.9 tokens in place of 4.7 after 24 "
-    "steps) and had no effect on products, which were meant to be hard and were not (0.74 right "
-    "in every arm).",
     arms={
         "GRPO, 1 or 0": arm(None, **SAME),
         "penalty alone": arm(LeadLength(alpha=0.0), **SAME),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from assay.family._sums import EARLIER, LONGEST, SUMS, start, trained
+from assay.family._sums import LONGEST, SUMS, start, trained
 from assay.family.trainers import PPOConfig, PPOLearner
 from assay.family_cli import run_script
 from assay.grpo import GRPOConfig
@@ -96,8 +96,7 @@ STUDY = Study(
         "replies, where a reward at the end hardly reaches the beginning; these have six "
         "tokens at most."
     ),
-    verdict=EARLIER
-    + "At the same prompts PPO reaches what GRPO does (.35 and .36) for more than twice the"
+    verdict="At the same prompts PPO reaches what GRPO does (.35 and .36) for more than twice the"
     " CPU time (33 s and 14 s), so the critic bought nothing here. But PPO needs no "
     "groups: given as many replies on eight times as many prompts it is ahead with each "
     "seed (.44), at 65 s. So half the cost holds at matched prompts and not in general. "

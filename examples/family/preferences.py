@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from assay.envs import EpisodeGroup
-from assay.family._sums import EARLIER, LONGEST, SUMS, pass_at_1, start, sums
+from assay.family._sums import LONGEST, SUMS, pass_at_1, start, sums
 from assay.family.trainers import FitConfig, dpo, preference_pairs, rft
 from assay.family_cli import run_script
 from assay.grpo import GRPOConfig, Learner, ModelPolicy, load_model, training_tasks
@@ -128,14 +128,6 @@ STUDY = Study(
         "before: 16 prompts a step, where neither online arm learnt: groups of so few prompts"
         " give too noisy a gradient at this learning rate."
     ),
-    verdict=EARLIER
-    + "Not shown at this budget. After 80 steps GRPO has .41, Online RFT .40, RFT .39 and "
-    "DPO .34, and the ranges of three seeds overlap. RFT leads for the first fifty steps "
-    "and then flattens while the two online arms still rise, which is the direction "
-    "claimed. Wrong replies held against right ones (GRPO) and right ones alone (Online "
-    "RFT) cannot be distinguished here. Tried before: 16 prompts a step in 120 steps, where "
-    "neither online arm learnt (.27 and .28) and RFT reached .36: groups of so few "
-    "prompts give too noisy a gradient at this learning rate.",
     arms={
         "RFT (once)": once(fit_rft),
         "DPO (once)": once(fit_dpo),

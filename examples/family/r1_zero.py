@@ -106,7 +106,7 @@ STUDY = Study(
     "thinking pays. (Reported: AIME 2024 pass@1 from 15.6 to 71.0 in version 1, 77.9 in version "
     "2.)",
     load=f"Sums of two numbers of two digits in characters, each tag one token; a model of "
-    "0.4 million parameters that has read 250 batches of sums in six forms: a twentieth with its "
+    "0.4 million parameters that has read 300 batches of sums in six forms: a twentieth with its "
     f"working in the whole format, half as bare answers. From it, {STEPS} steps of 16 prompts x 8 "
     "replies with the preset's loss, 4 updates each (the preset: 512 x 16, and 16 updates; its "
     "learning rate is 3e-6, here 3e-4), the same for all arms; both rules on sampled replies to "

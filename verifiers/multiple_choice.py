@@ -24,6 +24,9 @@ _HEDGED = re.compile(
 )
 _TEXT_FIRST = re.compile(r"(\S.*?)\s*(?:\(([A-Z])\)|\[([A-Z])\])")
 _LETTER_COMMA = re.compile(r"\(?([A-Z])\)?,\s*(\S.*)")
+_REASONED = re.compile(
+    r"\(?([A-Z])\)?[.,]?\s+(?:because|since)\b(?!.*\b(?:but|or|wait|actually)\b)[^?]*"
+)
 _SIGNS = '*`$"“” '
 _SEPARATOR = re.compile(r"\s*(?:[,;&/+]|\band\b)\s*(?:and\b\s*)?")
 
@@ -147,6 +150,8 @@ def _one(text: str, options: dict[str, str]) -> str | None:
     if alone:
         letter = (alone[1] or alone[2]).upper()
         return letter if letter in options or not options else by_text.get(_plain(text))
+    if (reasoned := _REASONED.fullmatch(text)) is not None:  # B because A is wrong
+        return reasoned[1] if reasoned[1] in options or not options else None
     if (after := _TEXT_FIRST.fullmatch(text)) is not None and options:  # Paris (B)
         letter = after[2] or after[3]
         return letter if options.get(letter) == _plain(after[1]) else None

@@ -185,6 +185,8 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("oo", re.compile(r"(?<![A-Za-z\\])oo(?![A-Za-z])"), r"\\infty "),
     ("{}^", re.compile(r"\{\}(?=\^\s*\{?\s*\\circ)"), ""),
     ("\\circ", re.compile(r"\s*\^\s*(?:\{\s*\\circ\s*\}|\\circ)"), "°"),
+    ("sqrt", re.compile(r"(?<![A-Za-z\\])sqrt ?(\d+)(?![\d.])"), r"\\sqrt{\1}"),
+    ("o", re.compile(r"(?<=\d)\s*\^\s*(?:\{\s*o\s*\}|o)(?![A-Za-z])"), "°"),
     ("°", re.compile(r"\s*\^\s*(?:\{\s*°\s*\}|°)|\s*°"), "°"),
     (
         "\\dot",

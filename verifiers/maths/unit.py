@@ -82,8 +82,9 @@ _SCALED = re.compile("degrees? ([A-Za-z]+)")
 _POWERS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 _SHORT_UNITS = frozenset((
     "cm", "mm", "km", "kg", "mg", "ml", "mL", "lb", "lbs", "oz", "ft", "in", "mi", "yd", "sq", "hr",
-    "hrs", "min", "sec", "day", "cup", "men", "mph", "kph", "usd", "eur", "USD", "EUR", "GBP",
-    "pct", "per", "m/s", "kWh", "km/h", "Hz", "kHz", "kW", "MW", "kJ", "Pa", "kPa", "mol", "of",
+    "hrs", "min", "sec", "deg", "day", "cup", "men", "mph", "kph", "usd", "eur", "USD", "EUR",
+    "GBP", "pct", "per", "m/s", "kWh", "km/h", "Hz", "kHz", "kW", "MW", "kJ", "Pa", "kPa", "mol",
+    "of",
 ))  # fmt: skip
 # Words that are no part of a name: they join, compare, compute, hedge or deny.
 _OPERATING = frozenset((

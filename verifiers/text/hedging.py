@@ -248,6 +248,7 @@ _SUPPOSED = re.compile(
 )
 _RETRACTED = re.compile(
     r"[\s.,!*)$]{0,6}(?:(?:but|no|wait|actually|hmm|oops|sorry|correction)\b"
+    r"(?!,?\s(?:note|notice|remember|we\s(?:can|could)\s(?:also\s)?(?:check|verify))\b)"
     r"|(?-i:or)\s+\S|or\s+(?:something|some|any|anything|maybe|perhaps|not|whatever)\b"
     r"|(?:that|this|it|which)(?:\s+is|['’]s)\s+(?:wrong|incorrect|not|false|mistaken)\b)",
     re.IGNORECASE,

@@ -58,7 +58,6 @@ _NAMES_JOINED = re.compile(r"(?<!\\)\b[A-Za-z]{2,} (and|or) [A-Za-z]{2,}")
 _SIZE = re.compile(r"\|([a-z])\|=([^=,|]{1,60})")
 _EXCEPT = re.compile(r"([a-z])\\ne ?([^,]{1,20})")
 _APPROX = "\\approx"
-_TWO_SIGNS = re.compile(r"(?:[^=]{1,20}=)? ?- ?-")
 _REMARK = re.compile(
     r"([^()]{1,80}?),? ?(?:\((?P<not>not )?(?P<other>[^()]{1,60})\)|, ?not (?P<than>[^(),]{1,40}))"
 )
@@ -88,7 +87,7 @@ def compared(gold: str, answer: str, on: Comparison) -> bool | None:
     """
     answer = _without_remark(gold, answer, on)
     left, right = spelled(gold), spelled(answer)
-    if not left or not right or (_TWO_SIGNS.match(right) and not _TWO_SIGNS.match(left)):
+    if not left or not right:
         return False
     if PLAIN.fullmatch(right) and not _LETTER.search(left) and _APPROX not in left:
         return on.same(left, right, 0)  # a number hedges nothing
@@ -119,7 +118,8 @@ def _without_remark(gold: str, answer: str, on: Comparison) -> str:
     found = None
     if answer[-1:] in ")}" or "not" in answer:
         found = _REMARK.fullmatch(unwrap_text(answer))
-    if found is None or _REMARK.fullmatch(unwrap_text(gold)):
+    named = found is not None and any(map(str.isdigit, found[0]))  # "Alice, not Bob" is left
+    if found is None or not named or _REMARK.fullmatch(unwrap_text(gold)):
         return answer
     value, other = found[1], found["other"] or found["than"]
     denied = found["not"] or found["than"]

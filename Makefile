@@ -15,7 +15,7 @@ test: $(VENV)/.dev
 
 # Attacks, chaos, other languages, Ray, several hosts and processes, audits, studies as well.
 test-all: $(VENV)/.dev
-	$(BIN)/pytest -n $(JOBS) --dist loadfile $(ARGS)
+	$(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # What grades replies, on other interpreters: make test-pythons PYTHONS="python3.12 python3.13"
 test-pythons:

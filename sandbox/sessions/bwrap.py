@@ -287,7 +287,8 @@ def shell_root() -> Path:
             write_layer(image_tree(description), layer)
             layer.seek(0)
             with tarfile.open(fileobj=layer) as tar:
-                tar.extractall(scratch, filter="fully_trusted")  # noqa: S202 - our own tree
+                tar.extraction_filter = getattr(tarfile, "fully_trusted_filter", None)  # 3.11.4
+                tar.extractall(scratch)  # noqa: S202 - our own tree
         scratch.chmod(0o755)
         with contextlib.suppress(OSError):  # another client was faster
             scratch.rename(root)

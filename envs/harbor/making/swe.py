@@ -273,8 +273,15 @@ def _history(box: Sandbox, image: str, stack: contextlib.ExitStack) -> Path:
         data = session.get("/tmp/assay-git.tar", limit_mib=_GIT_MIB, user=0)  # noqa: S108
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-swe-")))
     with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
-        plain = [m for m in archive if (m.isdir() or m.isreg()) and "/info/" not in m.name]
-        archive.extractall(folder, members=plain, filter="data")  # it is filtered
+        plain = [
+            m
+            for m in archive
+            if (m.isdir() or m.isreg())
+            and "/info/" not in m.name
+            and not {"", ".."} & set(m.name.split("/"))  # absolute, or out of the folder
+        ]
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # from 3.11.4 on
+        archive.extractall(folder, members=plain)  # noqa: S202 - without links or other folders
     (folder / "refs").mkdir(exist_ok=True)
     (folder / "HEAD").write_text("ref: refs/heads/main\n", "utf-8")
     return folder

@@ -272,12 +272,6 @@ STUDY = Study(
         "guessing. With 16 of 1,377 tasks a step hardly any task comes twice, so that "
         "choosing among them can do little."
     ),
-    verdict="Reproduced in shape with every seed: the share that passes the hidden tests rises "
-    "from .10 to .45 within 25 steps, because nearly every episode tests before "
-    "it submits (turns from 1.35 to 1.96); with one turn, in which there is only "
-    "guessing, it stays at .01. Leaving out easy tasks and hinting at unsolved ones made "
-    "no difference that three seeds could show (.47): with 16 of 1,377 tasks a step "
-    "hardly any task comes twice. One run of 100 steps ended at .50.",
     arms={
         "three turns": arm(),
         "three turns, choosy, with hints": arm(choosy=True),

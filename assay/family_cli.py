@@ -213,9 +213,10 @@ def write_page(path: Path, runs: Path | None = None) -> None:
 
 def family_page(folder: str = "family", runs: Path | None = None) -> str:
     """Return the page of all studies; ``folder`` holds their pictures."""
-    parts, words = [], []
+    parts, words, claims = [], [], 0
     for name in studies():
         study, results = load(name), by_arm(_results(name, runs))
+        claims += len(study.claims)
         if is_decided(study, results):
             words += [verdict.word for verdict in verdicts(study, results)]
         parts.append(section(name, study, results, f"{folder}/{name}.png" if results else None))
@@ -223,8 +224,9 @@ def family_page(folder: str = "family", runs: Path | None = None) -> str:
     if words:
         count = {word: words.count(word) for word in get_args(Word)}
         counted = (
-            f"Of {len(words)} claims {count['shown']} are shown, {count['shown against']} are "
-            f"shown against, and {count['too small to tell']} are too small to tell.\n\n"
+            f"Of {claims} claims {count['shown']} are shown, {count['shown against']} are "
+            f"shown against, {count['too small to tell']} are too small to tell, and "
+            f"{claims - len(words)} wait for their seeds.\n\n"
             f"![Every claim with its gain and interval]({folder}/overview.png)\n"
         )
     return "\n".join([_HEAD, counted, _ERRATA, *parts])

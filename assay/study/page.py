@@ -57,7 +57,7 @@ def section(name: str, study: Study, results: Results, picture: str | None) -> s
             open_claims = "; ".join(claim.text for claim in study.claims)
             if open_claims:
                 lines += [f"**Claims**, open until {study.seeds} seeds are run: {open_claims}.", ""]
-            few = "**Verdict, in words**, of fewer seeds and an earlier version of the learner."
+            few = "**Verdict, in words**, of fewer seeds or an earlier version of the learner."
             lines += [f"{few} {study.verdict}", ""]
     if picture is not None:
         lines += [f"![{study.title}]({picture})", ""]

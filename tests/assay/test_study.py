@@ -197,7 +197,7 @@ def test_an_open_claim_says_what_the_seeds_rule_out() -> None:
 
 def test_fewer_seeds_than_asked_for_decide_nothing() -> None:
     text = section("toy", study(CLAIM, verdict="In words."), ends([1.0], [2.0]), None)
-    assert "of fewer seeds and an earlier version of the learner. In words." in text
+    assert "of fewer seeds or an earlier version of the learner. In words." in text
     assert "shown" not in text
 
 

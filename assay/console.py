@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import errno
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from typer import Option
 
@@ -18,6 +26,8 @@ from .verifiers.visible import visible, visible_json
 
 out = Console()
 err = Console(stderr=True)
+
+LINE_EVERY_S = 30.0
 
 AsJson = Annotated[bool, Option("--json", help="Print the result as JSON.")]
 """The option ``--json``: print the result as JSON to stdout, in place of tables."""
@@ -65,13 +75,36 @@ def naming_the_port(port: int, host: str = "127.0.0.1") -> Iterator[None]:
         ) from error
 
 
+class _Progress(Progress):
+    """Where there is no terminal, a line now and then, so that a log shows that work goes on."""
+
+    _said = 0.0
+
+    def advance(self, task_id: TaskID, advance: float = 1) -> None:
+        super().advance(task_id, advance)
+        self._say(task_id)
+
+    def update(self, task_id: TaskID, **changes: Any) -> None:
+        super().update(task_id, **changes)
+        self._say(task_id)
+
+    def _say(self, task_id: TaskID) -> None:
+        now = time.monotonic()
+        self._said = self._said or now
+        if not self.console.is_terminal and now - self._said >= LINE_EVERY_S:
+            self._said = now
+            task = self.tasks[self.task_ids.index(task_id)]
+            total = "" if task.total is None else f" of {task.total:g}"
+            say(f"{task.description}: {task.completed:g}{total}", to=self.console)
+
+
 def progress(*columns: str) -> Progress:
-    """Make a progress bar on stderr.
+    """Make a progress bar on stderr, or lines if that is no terminal.
 
     Args:
         columns: more columns, such as ``"{task.fields[so_far]}"``.
     """
-    return Progress(
+    return _Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
@@ -21,6 +22,7 @@ from .envs.harbor import (
     Agent,
     CommandAgent,
     HarborTask,
+    Trial,
     check_task,
     load_tasks,
     nop,
@@ -32,9 +34,11 @@ from .envs.harbor import (
 from .envs.harbor.making.maker import Made
 from .envs.harbor.making.mine import mine as mined
 from .envs.harbor.making.swe import from_swe as swe_tasks
+from .envs.scoring import refuse_unwritable
 from .eval_cli import eval_command
 from .evaluation.named_policy import FORMS
 from .sandbox import Sandbox
+from .verifiers.atomic_io import write_text
 from .verifiers.visible import one_line
 
 harbor_app = typer.Typer(
@@ -64,7 +68,13 @@ def run(
     task: Only = None,
     jobs: Jobs = 2,
     out_path: Annotated[
-        Path | None, Option("--out", "-o", help="Write the trials to this JSONL file.")
+        Path | None,
+        Option(
+            "--out",
+            "-o",
+            help="Write each trial to this JSONL file when it ends; with --agent policy: the run's "
+            "directory.",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -86,10 +96,20 @@ def run(
     known: dict[str, Agent] = {"oracle": oracle, "nop": nop}
     works = known.get(agent) or CommandAgent(agent)
     tasks = _chosen(folder, task)
-    with Sandbox() as box:
-        trials = _each(tasks, jobs, lambda one: run_trial(one, works, box, name=agent))
     if out_path:
-        out_path.write_text("".join(json.dumps(t.to_json()) + "\n" for t in trials), "utf-8")
+        refuse_unwritable(out_path)
+        write_text(out_path, "")
+    written = threading.Lock()
+
+    def play(one: HarborTask) -> Trial:
+        trial = run_trial(one, works, box, name=agent)
+        if out_path:
+            with written, out_path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(trial.to_json()) + "\n")
+        return trial
+
+    with Sandbox() as box:
+        trials = _each(tasks, jobs, play)
     if as_json:
         print_json([trial.to_json() for trial in trials])
     else:

@@ -104,6 +104,10 @@ def build(
         tag = tag or f"assay-{called}:latest"
         say(f"Image: {build_folder(path, tag, network=network)}\nName: {tag}\nFrom: {path}")
         return
+    if tag is not None:
+        raise ValueError(
+            f"--tag names the image of a Dockerfile, and {name} has a name of its own: leave it out"
+        )
     description = describe(name)
     base = pull or description.base
     fault = None if from_host else registry_fault(base)

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..envs import TextEnv
 from ..verifiers import Verdict
+from ..verifiers.atomic_io import write_text
 from .judging import Judge, by_name, read, tasks_to_write, verifier_named, written
 
 
@@ -113,5 +114,5 @@ def to_nemo_gym(
         for _, task in tasks_to_write(env, size, seed, split, allow)
     ]
     lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    Path(path).write_text("".join(lines), encoding="utf-8")
+    write_text(path, "".join(lines))
     return len(rows)

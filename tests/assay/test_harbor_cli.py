@@ -33,19 +33,21 @@ def run(*words):
 
 def test_a_command_works_on_a_task_and_is_graded(docker, tmp_path) -> None:
     answer = "printf 'the 6\\nfox 5\\na 4\\nhen 4\\nand 2\\n' > /app/top.txt"
-    words = ["run", str(EXAMPLES), "--task", "text-top-words", "-o", str(tmp_path / "trials.jsonl")]
+    out = tmp_path / "new" / "trials.jsonl"
+    words = ["run", str(EXAMPLES), "--task", "text-top-words", "-o", str(out)]
     done = run(*words, "--agent", answer, "--json")
     assert done.exit_code == 0, done.output
     (trial,) = json.loads(done.stdout)
     assert (trial["task"], trial["reward"]) == ("assay/text-top-words", 1.0)
     assert trial["grading"] == "separate"
-    assert json.loads((tmp_path / "trials.jsonl").read_text()) == trial
+    assert json.loads(out.read_text()) == trial
 
 
 def test_wrong_words_are_refused() -> None:
     for words, said in (
         (["run", str(EXAMPLES), "--agent", "policy"], "needs --policy"),
         (["run", str(EXAMPLES), "--policy", "m:f"], "go with --agent policy"),
+        (["run", str(EXAMPLES), "--agent", "nop", "-o", str(EXAMPLES)], "is a folder"),
         (["check", str(EXAMPLES), "--task", "nothing"], "has no task"),
         (["check", str(EXAMPLES / "missing")], "holds no task folder"),
     ):

@@ -42,6 +42,8 @@ def test_an_image_is_built_from_what_is_here(folder: Path) -> None:
     with Sandbox(backend="docker") as box, box.session(TAG) as s:
         found = s.exec("cat data.txt /two; echo $A $HOME; id -un; pwd").text
         assert found == "data\none\n1 /home/x\nx\n/app\n"
+    refused = CliRunner().invoke(app, ["sandbox", "build", "shell", "--tag", TAG])
+    assert "shell has a name of its own" in str(refused.exception)
     done = CliRunner().invoke(app, ["sandbox", "build", str(folder), "--tag", TAG])
     assert digest in done.output
 

@@ -58,7 +58,7 @@ def test_the_real_server_masks_a_reply_without_a_score() -> None:
         "found": [
             [1.0, False, "correct"],
             [0.0, False, "incorrect"],  # the last message counts
-            [0.0, False, "incorrect"],
+            [0.0, False, "unparseable"],
             [0.0, True, "verifier_error"],
         ],
     }

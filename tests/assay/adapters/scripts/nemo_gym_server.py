@@ -4,10 +4,11 @@ import json
 import sys
 import tempfile
 from pathlib import Path
-from unittest.mock import MagicMock
 
 from fastapi.testclient import TestClient
 from nemo_gym.base_resources_server import BaseResourcesServerConfig
+from nemo_gym.server_utils import BaseServerConfig, ServerClient
+from omegaconf import DictConfig
 
 from assay import Exact, Task, Verifier
 from assay.adapters import nemo_gym_server, to_nemo_gym
@@ -37,7 +38,10 @@ with tempfile.TemporaryDirectory() as folder:
     (row,) = map(json.loads, (Path(folder) / "rows.jsonl").read_text().splitlines())
 Server = nemo_gym_server({"me/C-v0": env, "me/Broken-v0": Broken()})
 config = BaseResourcesServerConfig(host="127.0.0.1", port=1, entrypoint="", name="assay")
-server = Server(config=config, server_client=MagicMock())  # of other servers: it asks none
+others = ServerClient(
+    head_server_config=BaseServerConfig(host="127.0.0.1", port=1), global_config_dict=DictConfig({})
+)
+server = Server(config=config, server_client=others)
 client = TestClient(server.setup_webserver())
 found = []
 for source, texts in (

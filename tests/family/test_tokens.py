@@ -8,7 +8,16 @@ import pytest
 import torch
 
 from assay.envs import Completion, play
-from assay.family import dapo, grpo_outcome, grpo_process, length_bias, off_policy, ppo, preferences
+from assay.family import (
+    dapo,
+    distillation,
+    grpo_outcome,
+    grpo_process,
+    length_bias,
+    off_policy,
+    ppo,
+    preferences,
+)
 from assay.grpo import Objective, load_model, policy_loss, read_metrics, tiny_model
 from assay.grpo.loss import loss_denominator
 from assay.study import Outcome, Study, Trial
@@ -51,6 +60,16 @@ def test_a_rollout_is_used_eight_times_in_the_stress_and_once_beside_it(
 @pytest.mark.parametrize("name", off_policy.OTHERS)
 def test_presets_of_the_stress_are_whole(name: str) -> None:
     assert name in off_policy.STUDY.presets
+
+
+def test_the_student_learns_from_its_teacher_alone(tmp_path: Path) -> None:
+    trial = Trial(0, True, tmp_path / "arm", tmp_path / "start")
+    distillation.start_and_teacher(trial)
+    distillation.STUDY.arms["distillation"](trial)
+    (first,) = [r for r in read_metrics(tmp_path / "arm/run/metrics.jsonl") if r["step"]]
+    assert first["reward"] == 0
+    assert first["kl"] > 1e-3  # to another model than the student
+    assert first["updates"] == 1
 
 
 def test_dynamic_sampling_spends_replies_until_every_group_teaches(outcome: Run, metrics) -> None:

@@ -18,6 +18,7 @@ _WORD_COLOURS: dict[Word, str] = {
     "too small to tell": "#7f7f7f",
 }
 _WIDEST = 3  # panels in a row
+_EDGE = 1000.0  # of the overview, in %
 
 
 def draw_study(study: Study, results: Results, png: Path) -> Path:
@@ -68,27 +69,37 @@ def draw_overview(decided: Sequence[tuple[str, Verdict]], png: Path) -> Path:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(13, 0.27 * len(decided) + 1.2), dpi=110, layout="constrained")
+    titles = list(dict.fromkeys(title for title, _ in decided))
+    rows = len(decided) + len(titles)
+    figure = Figure(figsize=(11, 0.22 * rows + 1.2), dpi=110, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
-    last = None
-    for row, (title, verdict) in enumerate(decided):
-        mean, low, high = (_percent(verdict, x) for x in (verdict.mean, verdict.low, verdict.high))
-        colour = _WORD_COLOURS[verdict.word]
-        axes.plot([low, high], [row, row], color=colour, lw=2.5, solid_capstyle="butt")
-        axes.plot(mean, row, "o", color=colour, ms=4.5)
-        if title != last:
-            axes.axhline(row - 0.5, color="#dddddd", lw=0.8, zorder=0)
-            beside = axes.get_yaxis_transform()  # x in shares of the axes' width
-            axes.text(1.01, row, title, transform=beside, va="center", fontsize=7.5, weight="bold")
-        last = title
+    labels: list[str] = []
+    for title in titles:
+        axes.axhline(len(labels), color="#dddddd", lw=0.8, zorder=0)
+        labels.append(title)
+        for verdict in (one for of, one in decided if of == title):
+            gains = (_percent(verdict, x) for x in (verdict.mean, verdict.low, verdict.high))
+            mean, low, high = (min(max(gain, -_EDGE), _EDGE) for gain in gains)
+            row, colour = len(labels), _WORD_COLOURS[verdict.word]
+            axes.plot([low, high], [row, row], color=colour, lw=2.5, solid_capstyle="butt")
+            marker = {_EDGE: ">", -_EDGE: "<"}.get(mean, "o")
+            axes.plot(mean, row, marker, color=colour, ms=4.5, clip_on=False)
+            labels.append(verdict.claim.text)
     for word, colour in _WORD_COLOURS.items():
         axes.plot([], [], "o-", color=colour, label=word)
     axes.axvline(0, color="black", lw=0.8)
-    axes.set_xscale("symlog", linthresh=10)
-    axes.set(ylim=(len(decided) - 0.5, -0.5), yticks=range(len(decided)))
-    axes.set_yticklabels([verdict.claim.text for _, verdict in decided], fontsize=7.5)
-    axes.set_xlabel("gain beyond the margin in % of what is compared with, 99 % bootstrap interval")
+    axes.set_xscale("symlog", linthresh=1)
+    ticks = [sign * 10.0**power for sign in (-1, 1) for power in range(4)]
+    axes.set_xticks([0, *ticks], labels=["0", *(f"{tick:+.0f}" for tick in ticks)], fontsize=8)
+    axes.set(xlim=(-_EDGE, _EDGE), ylim=(rows - 0.5, -0.7), yticks=range(rows))
+    for label in axes.set_yticklabels(labels, fontsize=7.5):
+        label.set_fontweight("bold" if label.get_text() in titles else "normal")
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlabel(
+        "gain beyond the margin in % of what is compared with, 99 % bootstrap interval; "
+        "triangles lie beyond"
+    )
     axes.grid(axis="x", alpha=0.25)
     figure.legend(loc="outside upper center", ncols=len(_WORD_COLOURS))
     with replacing(png) as partial:

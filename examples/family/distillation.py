@@ -94,10 +94,10 @@ STUDY = Study(
     source="arXiv 2306.13649 (GKD), 2505.09388 (Qwen3), 4.5",
     says="A student that is corrected by a teacher on each token of its own replies learns what "
     "reinforcement learning finds out from rewards in a fraction of the rollouts.",
-    load=f"{SUMS}; {STEPS} rollouts of {PROMPTS} prompts x 8 replies, one update each, learning rate "
-    "3e-4. The teacher is each seed's own start, trained on 5,000 worked sums until "
-    f"{TEACHER:.0%} of its sampled replies are right. The student never sees a reward: each is 0. "
-    "`kl` is the mean of k2 over the run.",
+    load=f"{SUMS}; {STEPS} rollouts of {PROMPTS} prompts x 8 replies, one update each, learning "
+    "rate 3e-4. The teacher is each seed's own start, trained on 5,000 worked sums until "
+    f"{TEACHER:.0%} of its sampled replies are right. The student never sees a reward: each is "
+    "0. `kl` is the mean of k2 over the run.",
     equation=(
         r"\mathcal L = \tfrac12 \left(\log\frac{\pi_\theta(o_t)}{\pi_T(o_t)}\right)^2, \quad "
         r"\mathbb E_{\pi_\theta} \nabla \mathcal L = \nabla\, "

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -70,26 +70,11 @@ class Prefill:
             yield keys, values
 
 
-class Decoder(Protocol):
-    """The model's state after what each row has so far; ``logits`` [B, V] of its next token."""
-
-    logits: Tensor
-
-    def keep(self, rows: Tensor) -> None:
-        """Go on with these rows, in this order; none is named twice."""
-        ...
-
-    def feed(self, tokens: Tensor) -> None:
-        """Append one token [B] to each row."""
-        ...
-
-
-MakeDecoder = Callable[[Any, Sequence[Sequence[int]], Sequence[int], int], Decoder]
-"""``(model, prompts, copies, room)``: distinct prompts, rows of each, most tokens to be fed."""
-
-
 class CopyDecoder:
-    """Decodes by transformers' cache, copied to each row: works for every causal model."""
+    """Decodes by transformers' cache, copied to each row: works for every causal model.
+
+    Arguments and ``logits`` [B, V] of each row's next token are those of :class:`SharedDecoder`.
+    """
 
     def __init__(
         self, model: Any, prompts: Sequence[Sequence[int]], copies: Sequence[int], room: int
@@ -134,7 +119,7 @@ _FEW = 400
 
 
 class SharedDecoder:
-    """The state after what each row has so far: prompts, replies, and the next logits.
+    """The model's state after what each row has so far, and ``logits`` [B, V] of its next token.
 
     Args:
         model: a causal LM whose attention is transformers' own, without a window or a cap.
@@ -172,7 +157,7 @@ class SharedDecoder:
         self._seat()
 
     def keep(self, rows: Tensor) -> None:
-        """Go on with these rows, in this order; those that stay where they are cost nothing."""
+        """Go on with these rows, in this order, none twice; only those that move are copied."""
         n = len(rows)
         self._prompt_of = self._prompt_of[rows.cpu().numpy()]
         self.logits, self._positions = self.logits[rows], self._positions[rows]
@@ -202,15 +187,9 @@ class SharedDecoder:
         self._length += 1
 
     def attend(self, layer: int, query: Tensor, new: Tensor) -> Tensor:
-        """Attend from each row's newest token to its prompt and its reply.
+        """Attend from each row's newest token to its prompt and its reply; keep the token.
 
-        Args:
-            layer: number of the layer.
-            query: [B, K, R, E], scaled.
-            new: [2, B, K, E], key and value of the newest token, which are kept.
-
-        Returns:
-            As ``query``.
+        ``query`` [B, K, R, E] is scaled; ``new`` [2, B, K, E] are the newest token's key and value.
         """
         self._layers_asked += 1
         b, k, r, e = query.shape
@@ -310,19 +289,9 @@ def _attend(
 ) -> tuple[Tensor, None]:
     """Attention of one new token a row, as transformers calls it.
 
-    Args:
-        module: the attention's module; its ``layer_idx`` is used.
-        query: [B, K * R, 1, E].
-        key: [B, K, 1, E].
-        value: as ``key``.
-        attention_mask: unused; the decoder knows who sees whom.
-        scaling: of the products, E ** -0.5 by default.
-        dropout: must be 0.
-        shared_prompts: passed through the model by :meth:`SharedDecoder.feed`.
-        others: anything set among them is something that this attention lacks.
-
-    Returns:
-        [B, 1, K * R, E], and no weights.
+    ``query`` is [B, K * R, 1, E], ``key`` and ``value`` are [B, K, 1, E], the result is
+    [B, 1, K * R, E], without weights. ``shared_prompts``, which :meth:`SharedDecoder.feed` passes
+    through the model, knows who sees whom.
     """
     lacks = ("sliding_window", "softcap", "s_aux", "position_bias")
     unknown = [k for k in lacks if others.get(k) is not None]
@@ -339,11 +308,12 @@ def _attend(
 AttentionInterface.register(NAME, _attend)
 
 
-DECODERS: dict[str, MakeDecoder] = {"shared": SharedDecoder, "copy": CopyDecoder}
+Decoder = type[SharedDecoder] | type[CopyDecoder]
+DECODERS: dict[str, Decoder] = {"shared": SharedDecoder, "copy": CopyDecoder}
 _chosen: WeakKeyDictionary[Any, tuple[tuple[Any, ...], str]] = WeakKeyDictionary()
 
 
-def choose_decoder(model: Any) -> tuple[str, MakeDecoder]:
+def choose_decoder(model: Any) -> tuple[str, Decoder]:
     """Choose the faster decoder if it agrees with the copied cache on a small made-up batch.
 
     The batch is tried once for a model, and again if its dtype, device, mode or attention changes.
@@ -353,14 +323,14 @@ def choose_decoder(model: Any) -> tuple[str, MakeDecoder]:
     state = parameter.dtype, computed_dtype(model), parameter.device, model.training, attention
     known = _chosen.get(model)
     if known is None or known[0] != state:
-        faster: dict[str, MakeDecoder] = {"shared": SharedDecoder}
+        faster: dict[str, Decoder] = {"shared": SharedDecoder}
         found = first_that_agrees(model, faster, lambda make: _probe(model, make), CopyDecoder)
         known = _chosen[model] = state, found or "copy"
         _log.info("replies are decoded by the %r decoder", known[1])
     return known[1], DECODERS[known[1]]
 
 
-def _probe(model: Any, make: MakeDecoder) -> list[Tensor]:
+def _probe(model: Any, make: Decoder) -> list[Tensor]:
     """Compute log-probabilities along two prompts of different lengths, dropping rows midway."""
     generator = torch.Generator().manual_seed(0)
     vocabulary = int(model.config.get_text_config().vocab_size)

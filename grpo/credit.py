@@ -47,16 +47,11 @@ def credit(
     objective: Objective,
     reading: Sequence[TokenScores] | None = None,
 ) -> list[Row]:
-    """Give each row the advantages of its tokens.
+    """Give each row, from :func:`rows_of`, the advantages of its tokens.
 
-    Args:
-        groups: what was rolled out.
-        rows: theirs, from :func:`rows_of`; with their reference if a KL penalty is taken off the
-            reward.
-        objective: how rewards are compared, and what weighs tokens.
-        reading: log-probabilities and entropies of each row under the trainer, if
-            :func:`reads_policy` says so. If the mismatch is corrected, the rows get these
-            log-probabilities.
+    If a KL penalty is taken off the reward, they have their reference. ``reading`` are scores of
+    each row under the trainer, if :func:`reads_policy` says so; if the mismatch is corrected, the
+    rows get these log-probabilities.
 
     Raises:
         ValueError: the objective needs rewards of turns or named ones, and there are none.
@@ -73,10 +68,9 @@ def credit(
     if reading is not None:
         made = _weighed(made, reading, objective)
     if objective.mask_truncated:
-        cut = [scored[i].truncated for i in owners]
-        for i, row in enumerate(made):
+        for i, (owner, row) in enumerate(zip(owners, made, strict=True)):
             n = len(row.reply)
-            if cut[i]:
+            if scored[owner].truncated:
                 made[i] = replace(row, written=(False,) * n, advantages=(0.0,) * n)
     return made
 

@@ -20,7 +20,7 @@ from rich.table import Column
 
 from ..envs import Counts
 from .records import FILE, SAMPLES, StepLines, finite
-from .tasks import Rollout
+from .tasks import Rollout, unwrapped
 from .trackers import Tracker, open_trackers, require_trackers
 
 _log = logging.getLogger(__name__)
@@ -33,16 +33,16 @@ def filter_metrics(rollout: Rollout) -> dict[str, float]:
         ``groups/NAME`` for each count of :class:`~assay.envs.Refill`, and ``accuracy/played``: of
         all episodes that were played and scored, the share that is right; ``prompts/too_long``.
     """
-    too_long = getattr(getattr(rollout, "rollout", rollout), "too_long", None)
-    limited = {} if too_long is None else {"prompts/too_long": float(too_long)}
-    counts = getattr(rollout, "counts", None)
-    if not isinstance(counts, Counts):
-        return limited
-    row = counts.to_json()
-    correct, scored = row.pop("correct"), row.pop("scored")
-    del row["masked"], row["wanted"]
-    played = {"accuracy/played": correct / scored if scored else float("nan")}
-    return {f"groups/{name}": float(number) for name, number in row.items()} | played | limited
+    found: dict[str, float] = {}
+    if isinstance(counts := getattr(rollout, "counts", None), Counts):
+        row = counts.to_json()
+        correct, scored = row.pop("correct"), row.pop("scored")
+        del row["masked"], row["wanted"]
+        found = {f"groups/{name}": float(number) for name, number in row.items()}
+        found["accuracy/played"] = correct / scored if scored else float("nan")
+    if (too_long := getattr(unwrapped(rollout), "too_long", None)) is not None:
+        found["prompts/too_long"] = float(too_long)
+    return found
 
 
 def due(step: int, steps: int) -> bool:
@@ -134,24 +134,20 @@ _NUMBERS = {
 def progress_text(row: Mapping[str, Any]) -> str:
     """Show the numbers of a row in one line, named rewards last."""
     named = {name: f"{name[7:]} {{:.3f}}" for name in row if name.startswith("reward/")}
-    known = {n: (row[n], form) for n, form in (_NUMBERS | named).items() if row.get(n) is not None}
-    # Shares of 0 are the usual case.
-    usual = ("none_share", "truncated")
-    return "  ".join(
-        form.format(value)
-        for name, (value, form) in known.items()
-        if value == value and not (value == 0 and name in usual)
-    )
+    shown = []
+    for name, form in (_NUMBERS | named).items():
+        value = row.get(name)
+        usual = value == 0 and name in ("none_share", "truncated")
+        if value is not None and value == value and not usual:  # NaN is no number to show
+            shown.append(form.format(value))
+    return "  ".join(shown)
 
 
 class Progress:
-    """A progress bar with the most important numbers; without a terminal, a logged line a step.
+    """A progress bar with the most important numbers, of a run of which some steps are ``done``.
 
-    Args:
-        steps: of the whole run.
-        done: of them, before this start.
-        show: draw it, if the error stream is a terminal.
-        console: where to; the error stream if none is given.
+    Without a terminal, or without ``show``, a line is logged each step. ``console`` is the error
+    stream by default.
     """
 
     def __init__(

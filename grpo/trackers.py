@@ -107,11 +107,8 @@ class Online:
 class Background:
     """Runs a tracker in a thread; reports its first failure where the run writes its rows.
 
-    Args:
-        name: of the tracker, for the report.
-        make: opens it; called in the thread.
-        waiting: rows that may wait; further ones are dropped.
-        closing_s: how long :meth:`close` waits for the last of them.
+    ``make`` opens it in that thread. Up to ``waiting`` rows wait, further ones are dropped;
+    :meth:`close` gives the last of them ``closing_s`` seconds.
     """
 
     def __init__(
@@ -173,18 +170,12 @@ def open_trackers(
     resume_step: int | None,
     last: int,
 ) -> list[Background]:
-    """Start trackers; ``None``: TensorBoard, if it is installed.
+    """Start the trackers of a run, as :class:`~assay.grpo.log.MetricsLog` is given them.
 
-    Args:
-        trackers: names or objects.
-        directory: of the run.
-        config: its settings, as JSON values.
-        resume_step: the step that a resumed run goes on from; ``None`` for a new one.
-        last: the last step that was written before; -1 for a new run.
+    ``last`` is the last step that was written before; -1 for a new run.
     """
     if trackers is None:
         trackers = ["tensorboard"] if importlib.util.find_spec("tensorboard") else []
-    require_trackers(trackers)
 
     def make(tracker: str | Tracker) -> Tracker:
         if not isinstance(tracker, str):

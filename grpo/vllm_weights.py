@@ -369,12 +369,10 @@ class ServedModel:
         return torch.tensor([at[str(i)]["logprob"] for at, i in given], dtype=torch.float64)
 
     def _complete(self, body: dict[str, Any]) -> dict[str, Any]:
-        answer = self._post("/v1/completions", body)
-        try:
-            (choice,) = answer["choices"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise ServerError(f"an answer must hold one choice, got {answer!r:.200}") from error
-        return cast(dict[str, Any], choice)
+        match answer := self._post("/v1/completions", body):
+            case {"choices": [{**choice}]}:
+                return choice
+        raise ServerError(f"an answer must hold one choice, got {answer!r:.200}")
 
     def _abort(self) -> None:
         """Have the server drop all requests; its development endpoints do."""
@@ -415,8 +413,7 @@ def _gathered(model: Any, adapter: bool, dtype: torch.dtype) -> dict[str, Tensor
     found: dict[str, Tensor] = {}
     seen = set()
     for name, tensor in state_dict(model).items():
-        whole = tensor.detach()
-        whole = whole.to(dtype) if whole.is_floating_point() else whole
+        whole = tensor.detach().to(dtype) if tensor.is_floating_point() else tensor.detach()
         place = whole.untyped_storage().data_ptr()
         found[name] = whole.clone() if place in seen else whole  # a tied one would be left out
         seen.add(place)

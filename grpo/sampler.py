@@ -15,7 +15,6 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from ..envs import Completion, Conversation, ExtendingPolicy
@@ -65,6 +64,20 @@ class Sample:
     logprobs: list[float] = field(default_factory=list)
     finish: Literal["stop", "length"] = "length"
 
+    def add(self, token: int, logprob: float, ends: set[int], stop: StopStrings | None) -> None:
+        """Add a token, unless the reply has ended."""
+        if self.finish == "stop":
+            return
+        if token < 0:
+            raise ValueError(
+                "the model's logits are not finite, so there is nothing to draw from: its "
+                "weights are broken. Go back to an earlier checkpoint, and lower learning_rate"
+            )
+        self.ids.append(token)
+        self.logprobs.append(logprob)
+        if token in ends or (stop is not None and stop.complete(self.ids)):
+            self.finish = "stop"
+
 
 @torch.no_grad()
 def sample(
@@ -102,8 +115,8 @@ def sample(
     model = causal_lm(model)
     require_positions(model, max(map(len, prompts)), max_new_tokens)
     device = model.device
-    steps_a_look = _STEPS_A_LOOK.get(device.type, 8)
-    replies = _Replies(len(prompts), max_new_tokens, eos_ids, stop)
+    steps_a_look, ends = _STEPS_A_LOOK.get(device.type, 8), set(eos_ids)
+    replies = [Sample() for _ in prompts]
     numbers = np.arange(len(prompts)) if rows is None else np.array(rows)
     chances = torch.from_numpy(uniforms(seed, numbers, max_new_tokens)).to(device)  # [B, T]
     runs = [(prompt, len(list(copies))) for prompt, copies in groupby(prompts)]
@@ -111,67 +124,27 @@ def sample(
     with evaluating(model), computing(model):
         _, make = choose_decoder(model)
         decoder = make(model, [p for p, _ in runs], [n for _, n in runs], max_new_tokens - 1)
-        live = np.arange(len(prompts))
+        live = list(replies)
         drawn: list[tuple[Tensor, Tensor]] = []
         for t in range(max_new_tokens):
             tokens, logprobs = distribution.draw(decoder.logits, chances[:, t])
             drawn.append((tokens, logprobs))
             if len(drawn) == steps_a_look or t + 1 == max_new_tokens:
-                replies.add(live, drawn)
+                found = (torch.stack(values).tolist() for values in zip(*drawn, strict=True))
+                for of_step in zip(*found, strict=True):
+                    for reply, token, logprob in zip(live, *of_step, strict=True):
+                        reply.add(token, logprob, ends, stop)
                 drawn = []
-                going = np.flatnonzero(~replies.done[live]).tolist()
+                going = [i for i, reply in enumerate(live) if reply.finish == "length"]
                 if t + 1 == max_new_tokens or not going:
                     break
                 if len(going) < len(live):
                     order = _closed_up(len(live), going)
                     kept = torch.tensor(order, device=device)
-                    live, chances, tokens = live[order], chances[kept], tokens[kept]
+                    live, chances, tokens = [live[i] for i in order], chances[kept], tokens[kept]
                     decoder.keep(kept)
             decoder.feed(tokens.clamp(min=0))
-    return replies.samples()
-
-
-class _Replies:
-    """The replies so far, of at most ``room`` tokens, and which of them are done."""
-
-    def __init__(self, rows: int, room: int, ends: Sequence[int], stop: StopStrings | None) -> None:
-        self.done = np.zeros(rows, dtype=np.bool_)
-        self._ids = np.zeros((rows, room), dtype=np.int64)
-        self._logprobs = np.zeros((rows, room), dtype=np.float32)
-        self._lengths = np.zeros(rows, dtype=np.int64)
-        self._ends, self._stop = np.array(sorted(ends), dtype=np.int64), stop
-        self._step = 0
-
-    def add(self, rows: NDArray[np.int64], drawn: Sequence[tuple[Tensor, Tensor]]) -> None:
-        """Add the tokens of some steps to these rows, up to where each ends."""
-        steps = zip(
-            torch.stack([tokens for tokens, _ in drawn]).cpu().numpy(),
-            torch.stack([logprobs for _, logprobs in drawn]).cpu().numpy(),
-            strict=True,
-        )
-        for tokens, logprobs in steps:
-            going = ~self.done[rows]
-            to, tokens, t = rows[going], tokens[going], self._step
-            if (tokens < 0).any():
-                raise ValueError(
-                    "the model's logits are not finite, so there is nothing to draw from: its "
-                    "weights are broken. Go back to an earlier checkpoint, and lower learning_rate"
-                )
-            self._ids[to, t], self._logprobs[to, t] = tokens, logprobs[going]
-            self._lengths[to] = self._step = t + 1
-            self.done[to] = (tokens[:, None] == self._ends).any(1)
-            if self._stop and len(to):
-                late = self._ids[:, max(0, t + 1 - self._stop.window) : t + 1]
-                self.done[to] |= [self._stop.complete(late[row].tolist()) for row in to]
-
-    def samples(self) -> list[Sample]:
-        """Return all replies, in order."""
-        return [
-            Sample(ids[:n].tolist(), logprobs[:n].tolist(), "stop" if done else "length")
-            for ids, logprobs, n, done in zip(
-                self._ids, self._logprobs, self._lengths, self.done, strict=True
-            )
-        ]
+    return replies
 
 
 def _closed_up(rows: int, going: Sequence[int]) -> list[int]:

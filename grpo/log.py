@@ -90,7 +90,7 @@ class MetricsLog:
         values = finite(row)
         self._rows.write(values)
         for tracker in self._trackers:
-            tracker.write(values)
+            tracker.put(lambda t: t.write(values))
 
     def samples(self, step: int, groups: Sequence[Mapping[str, Any]]) -> None:
         """Append a step's groups, as :func:`~assay.envs.group_summary.sample_groups` gives them."""
@@ -99,7 +99,7 @@ class MetricsLog:
         kept = finite(groups)
         self._samples.write({"step": step, "groups": kept})
         for tracker in self._trackers:
-            tracker.samples(step, kept)
+            tracker.put(lambda t: t.samples(step, kept))
 
     def close(self) -> None:
         """Close the files and the trackers. Calling it twice does no harm."""

@@ -125,26 +125,19 @@ class Background:
         self._calls: deque[Future[None]] = deque()
         self._reported = self._closed = False
 
-    def write(self, row: Mapping[str, Any]) -> None:
-        """Queue a row."""
-        self._put(lambda tracker: tracker.write(row))
-
-    def samples(self, step: int, groups: Sequence[Mapping[str, Any]]) -> None:
-        """Queue a step's samples."""
-        self._put(lambda tracker: tracker.samples(step, groups))
-
     def close(self) -> None:
         """Wait for what is queued, up to a limit. Calling it twice does no harm."""
         if not self._closed:
             self._closed, self._most = True, self._most + 1
-            self._put(lambda tracker: tracker.close())
+            self.put(lambda tracker: tracker.close())
             wait(self._calls, self._closing_s)
             self._report_done()
             if self._calls:
                 self._report(f"not done {self._closing_s:.0f} s after the last row")
             self._thread.close()
 
-    def _put(self, call: Callable[[Tracker], None]) -> None:
+    def put(self, call: Callable[[Tracker], None]) -> None:
+        """Queue a call of the tracker."""
         self._report_done()
         if len(self._calls) < self._most:
             self._calls.append(self._thread.submit(lambda: call(self._tracker.result())))

@@ -171,7 +171,7 @@ def test_a_tracker_that_hangs_does_not_slow_the_run(tmp_path: Path) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for step in range(100):
-            tracker.write({"step": step})
+            tracker.put(lambda t, row={"step": step}: t.write(row))
         tracker.close()
     (told,) = caught
     assert "5 rows wait for it" in str(told.message)

@@ -22,45 +22,60 @@ from .model import attention, computed_dtype, first_that_agrees
 _log = logging.getLogger(__name__)
 
 
-class Prefill:
-    """A batch of prompts, none empty, after the model's forward.
+class CopyDecoder:
+    """Decodes by transformers' cache, copied to each row: works for every causal model.
 
-    Attributes:
-        cache: transformers' cache of keys and values.
-        mask: [Q, S], 0 on padding, which is on the left: the next token of every row then lies
-            in the same column.
-        logits: [Q, V] of the next token.
-        takes_positions: whether the model takes ``position_ids``.
+    Arguments and ``logits`` [B, V] of each row's next token are those of :class:`SharedDecoder`.
+    ``mask`` [B, S] is 0 on padding, which is on the left: the next token of every row then lies in
+    the same column.
     """
 
-    def __init__(self, model: Any, prompts: Sequence[Sequence[int]]) -> None:
+    def __init__(
+        self, model: Any, prompts: Sequence[Sequence[int]], copies: Sequence[int], room: int
+    ) -> None:
         width = max(len(prompt) for prompt in prompts)
         ids = torch.tensor([[0] * (width - len(p)) + list(p) for p in prompts])  # [Q, S]
         there = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts])
-        self.mask = there.to(model.device)
-        self.cache: Any = DynamicCache(config=model.config)
-        accepted = inspect.signature(model.forward).parameters
-        self.takes_positions = "position_ids" in accepted
-        options: dict[str, Any] = {"logits_to_keep": 1} if "logits_to_keep" in accepted else {}
-        if self.takes_positions:
-            options["position_ids"] = (self.mask.cumsum(1) - 1).clamp(min=0)
-        output = model(
-            input_ids=ids.to(model.device),
+        self._model, self._cache = model, DynamicCache(config=model.config)
+        self._takes = inspect.signature(model.forward).parameters
+        self.mask = there[:, :0].to(model.device)
+        self._append(ids.to(model.device), there.to(model.device))
+        if set(copies) != {1}:
+            rows = torch.arange(len(prompts)).repeat_interleave(torch.tensor(list(copies)))
+            self.keep(rows.to(model.device))
+
+    def keep(self, rows: Tensor) -> None:
+        """Go on with these rows, in this order; a row may be named more than once."""
+        self._cache.reorder_cache(rows)
+        self.mask, self.logits = self.mask[rows], self.logits[rows]
+
+    def feed(self, tokens: Tensor) -> None:
+        """Append one token [B] to each row."""
+        self._append(tokens[:, None], torch.ones_like(tokens)[:, None])
+
+    def _append(self, ids: Tensor, there: Tensor) -> None:
+        self.mask = torch.cat([self.mask, there], dim=1)
+        options: dict[str, Any] = {"logits_to_keep": 1} if "logits_to_keep" in self._takes else {}
+        if "position_ids" in self._takes:
+            places = (self.mask.cumsum(1) - 1).clamp(min=0)
+            options["position_ids"] = places[:, -ids.shape[1] :]
+        output = self._model(
+            input_ids=ids,
             attention_mask=self.mask,
-            past_key_values=self.cache,
+            past_key_values=self._cache,
             use_cache=True,
             **options,
         )
         self.logits: Tensor = output.logits[:, -1]
 
     def keys_values(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield keys and values of each layer, [Q, K, S, E], and drop them from the cache.
+        """Yield keys and values of each layer, [B, K, S, E], and drop them from the cache.
 
         Raises:
             ValueError: a layer keeps something else, such as a window or a state.
         """
         s = self.mask.shape[1]
-        for layer in self.cache.layers:
+        for layer in self._cache.layers:
             keys: Any = getattr(layer, "keys", None)
             values: Any = getattr(layer, "values", None)
             whole = keys is not None and values is not None and keys.shape == values.shape
@@ -68,45 +83,6 @@ class Prefill:
                 raise ValueError(f"the cache is not one of plain keys and values: {layer!r}")
             layer.keys = layer.values = None  # held once
             yield keys, values
-
-
-class CopyDecoder:
-    """Decodes by transformers' cache, copied to each row: works for every causal model.
-
-    Arguments and ``logits`` [B, V] of each row's next token are those of :class:`SharedDecoder`.
-    """
-
-    def __init__(
-        self, model: Any, prompts: Sequence[Sequence[int]], copies: Sequence[int], room: int
-    ) -> None:
-        self._model = model
-        start = Prefill(model, prompts)
-        self._cache, self._mask = start.cache, start.mask
-        self._takes_positions = start.takes_positions
-        self.logits = start.logits
-        self._positions = start.mask.sum(1)  # where the next token goes
-        rows = torch.arange(len(prompts)).repeat_interleave(torch.tensor(list(copies)))
-        self.keep(rows.to(model.device))
-
-    def keep(self, rows: Tensor) -> None:
-        """Go on with these rows, in this order; a row may be named more than once."""
-        self._cache.reorder_cache(rows)
-        self._mask, self._positions = self._mask[rows], self._positions[rows]
-        self.logits = self.logits[rows]
-
-    def feed(self, tokens: Tensor) -> None:
-        """Append one token [B] to each row."""
-        self._mask = torch.cat([self._mask, self._mask.new_ones(len(tokens), 1)], dim=1)
-        options = {"position_ids": self._positions[:, None]} if self._takes_positions else {}
-        output = self._model(
-            input_ids=tokens[:, None],
-            attention_mask=self._mask,
-            past_key_values=self._cache,
-            use_cache=True,
-            **options,
-        )
-        self._positions = self._positions + 1
-        self.logits = output.logits[:, -1]
 
 
 NAME = "assay_shared_prompts"
@@ -136,7 +112,7 @@ class SharedDecoder:
         self, model: Any, prompts: Sequence[Sequence[int]], copies: Sequence[int], room: int
     ) -> None:
         self._model, self._room = model, max(1, room)
-        start = Prefill(model, prompts)
+        start = CopyDecoder(model, prompts, [1] * len(prompts), 0)
         self._prompts = [
             (keys.permute(1, 0, 3, 2).contiguous(), values.transpose(0, 1).contiguous())
             for keys, values in start.keys_values()

@@ -43,7 +43,7 @@ from .guards import (
     require_scored,
 )
 from .interrupt import Signals, time_limit
-from .log import MetricsLog, Progress, due, filter_metrics
+from .log import MetricsLog, Progress, Tracker, due, filter_metrics, require_trackers
 from .logprobs import choose_forward, reading_drift
 from .loss import merge_sums
 from .records import FILE, read_metrics, write_about
@@ -59,7 +59,6 @@ from .run_directory import (
 )
 from .sampler import Engine, ModelPolicy
 from .tasks import Kept, Rollout, Tasks, score_of, splits_of, unwrapped
-from .trackers import Tracker, require_trackers
 from .update import Updater, minibatches, rows_with_gradient, update_metrics
 
 _log = logging.getLogger(__name__)

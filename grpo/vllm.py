@@ -30,6 +30,7 @@ from typing import Any, Literal, TypeVar, cast
 import httpx
 import torch
 from torch import Tensor
+from torch.distributed.elastic.utils.distributed import get_free_port
 
 from ..envs import Completion, Conversation, ExtendingPolicy
 from ..sandbox.pool.threads import Threads
@@ -38,7 +39,7 @@ from .draw import Distribution, RowNumbers, StopStrings, derive_seed
 from .loading import quiet
 from .model import computing
 from .sampler import encode_all, eos_ids
-from .vllm_server import ServerError, ServerLost, VLLMServer, free_port, healthy
+from .vllm_server import ServerError, ServerLost, VLLMServer, healthy
 
 _log = logging.getLogger(__name__)
 _START = "start it with VLLM_SERVER_DEV_MODE=1 vllm serve MODEL --logprobs-mode processed_logprobs"
@@ -186,7 +187,7 @@ class VLLMPolicy:
             try:
                 asked = zip(prompts, seeds, strict=True)
                 calls = [threads.submit(partial(self._answer, *each)) for each in asked]
-                found = [call.result() for call in calls]
+                found: list[Completion] = [call.result() for call in calls]
             except Exception:  # if one failed, the others are not asked
                 threads.close(cancel=True, wait=True)
                 raise
@@ -196,7 +197,7 @@ class VLLMPolicy:
                 raise
             threads.close()
             self._require_weights()  # a server that was restarted has those it began with
-            return list(found)
+            return found
 
         return self._through(ask, self._recover)
 
@@ -364,7 +365,7 @@ class VLLMPolicy:
             else:
                 info = engine.NCCLTrainerInitInfo(
                     master_address=socket.gethostbyname(socket.gethostname()),
-                    master_port=free_port(),
+                    master_port=get_free_port(),
                     world_size=1 + self._get("/get_world_size")["world_size"],
                     rank=0,
                 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -30,13 +30,15 @@ class CopyDecoder:
     the same column.
     """
 
+    logits: Tensor
+
     def __init__(
         self, model: Any, prompts: Sequence[Sequence[int]], copies: Sequence[int], room: int
     ) -> None:
         width = max(len(prompt) for prompt in prompts)
         ids = torch.tensor([[0] * (width - len(p)) + list(p) for p in prompts])  # [Q, S]
         there = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts])
-        self._model, self._cache = model, DynamicCache(config=model.config)
+        self._model, self._cache = model, cast(Any, DynamicCache(config=model.config))
         self._takes = inspect.signature(model.forward).parameters
         self.mask = there[:, :0].to(model.device)
         self._append(ids.to(model.device), there.to(model.device))
@@ -66,7 +68,7 @@ class CopyDecoder:
             use_cache=True,
             **options,
         )
-        self.logits: Tensor = output.logits[:, -1]
+        self.logits = output.logits[:, -1]
 
     def keys_values(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield keys and values of each layer, [B, K, S, E], and drop them from the cache.

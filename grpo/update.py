@@ -77,16 +77,19 @@ def accumulate_gradient(
         logprobs, entropy = forward(model, batch, config.temperature)
         reference = None if batch.reference is None else batch.reference.flatten(0, 1)
         given = logprobs, batch.old_logprobs, batch.advantages, batch.mask
-        flat = [x.flatten(0, 1) for x in given]  # [P, G, T] to [B, T]
+        p, old, advantages, mask = (x.flatten(0, 1) for x in given)  # [P, G, T] to [B, T]
         loss = policy_loss(
-            *flat,
-            objective=config,
+            p,
+            old,
+            advantages,
+            mask,
+            config,
             denominator=denominator,
             reference_logprobs=reference,
             entropy=entropy.flatten(0, 1),
         )
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
-        found = policy_sums(*flat, objective=config, reference_logprobs=reference)
+        found = policy_sums(p, old, advantages, mask, config, reference_logprobs=reference)
         own = {"loss": float(loss.detach()), "entropy": float(entropy.detach().sum())}
         merge_sums(sums, own | found)
     return sums

@@ -542,8 +542,9 @@ class VLLMPolicy:
         return torch.tensor([at[str(i)]["logprob"] for at, i in given], dtype=torch.float64)
 
     def _complete(self, body: dict[str, Any]) -> dict[str, Any]:
-        match answer := self._post("/v1/completions", body):
-            case {"choices": [{**choice}]}:
+        answer = self._post("/v1/completions", body)
+        match answer:
+            case {"choices": [dict(choice)]}:
                 return choice
         raise ServerError(f"an answer must hold one choice, got {answer!r:.200}")
 

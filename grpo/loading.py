@@ -61,7 +61,7 @@ class LoRA:
 
 
 def add_lora(model: Any, lora: LoRA) -> Any:
-    """The model with new adapters, which change nothing yet, as B is 0. Only they are trained."""
+    """Give a model new adapters, which change nothing yet, as B is 0. Only they are trained."""
     targets = lora.targets if isinstance(lora.targets, str) else list(lora.targets)
     settings = {"r": lora.rank, "lora_alpha": lora.alpha, "target_modules": targets}
     with _peft() as peft, torch.random.fork_rng():
@@ -71,7 +71,7 @@ def add_lora(model: Any, lora: LoRA) -> Any:
 
 
 def merge_lora(model: Any) -> Any:
-    """A plain causal LM that computes the same: a copy with the adapters added to its weights.
+    """Return a plain causal LM that computes the same: a copy, adapters added to its weights.
 
     To export: ``merge_lora(model).save_pretrained(directory)``.
     """
@@ -98,13 +98,14 @@ def _peft() -> Iterator[Any]:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Hold back the progress bars with which transformers reads and writes each file."""
-    shown = transformers_logging.is_progress_bar_enabled()
-    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers
+    bar: Any = transformers_logging
+    shown = bar.is_progress_bar_enabled()
+    bar.disable_progress_bar()
     try:
         yield
     finally:
         if shown:
-            transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]  # transformers
+            bar.enable_progress_bar()
 
 
 class ModelError(ValueError):
@@ -193,7 +194,6 @@ def load_model(
 def _require_sampling(model: Any, path: Path) -> None:
     """See that what is sampled token by token has the log-probabilities of the whole row."""
     prompts = [(5, 3, 4), (5, 3, 4), (7,)]  # two replies to one prompt, and one that is padded
-    why = "which differ from its logits of the whole row"
     try:
         samples = sample(model, prompts, max_new_tokens=3)
         rows = [

@@ -37,7 +37,7 @@ from ..sandbox.pool.threads import Threads
 from ..sandbox.redaction import redact
 from .draw import Distribution, RowNumbers, StopStrings, derive_seed
 from .loading import quiet
-from .model import computing
+from .model import computing, is_adapted
 from .sampler import encode_all, eos_ids
 from .vllm_server import ServerError, ServerLost, VLLMServer, healthy
 
@@ -115,6 +115,8 @@ class VLLMPolicy:
         self.distribution = Distribution(
             temperature=temperature, top_k=top_k, min_p=min_p, top_p=top_p
         )
+        self.max_new_tokens, self.chat_template_kwargs = max_new_tokens, chat_template_kwargs
+        self.stop, self._concurrency = StopStrings(tokenizer, stop), concurrency
         self.route: Route | None = route
         self.eos_ids = tuple(eos_ids or (tokenizer.eos_token_id,))
         self._own_eos = not eos_ids
@@ -137,8 +139,6 @@ class VLLMPolicy:
         self._transfer: Any = None
         self._asleep = 0
         self.step = 0
-        self.max_new_tokens, self.chat_template_kwargs = max_new_tokens, chat_template_kwargs
-        self.stop, self._concurrency = StopStrings(tokenizer, stop), concurrency
         self.reseed(seed)
 
     def reseed(self, seed: int) -> None:
@@ -458,7 +458,7 @@ class VLLMPolicy:
         self._name, self.longest = served["id"], served.get("max_model_len")
         if model is None:
             return
-        adapted = hasattr(model, "peft_config")
+        adapted = is_adapted(model)
         if self.route is not None and adapted is not (self.route == "adapter"):
             raise ValueError(f"route {self.route!r} with LoRA={adapted}: leave route out")
         if self._own_eos:
@@ -625,8 +625,7 @@ def _fingerprint(model: Any) -> list[float]:
 @torch.no_grad()
 def _logprobs(model: Any, prompt: list[int]) -> Tensor:
     """Compute the log-probabilities of a prompt's tokens after the first."""
-    ids = torch.tensor([prompt], device=next(model.parameters()).device)
+    ids = torch.tensor([prompt], device=model.device)
     with computing(model):
-        logits = model(ids).logits
-    found: Tensor = logits[0, :-1].double().log_softmax(-1).cpu()
-    return found[torch.arange(len(prompt) - 1), torch.tensor(prompt[1:])]
+        logits = model(ids).logits[:, :-1]
+    return logits.double().log_softmax(-1).gather(2, ids[:, 1:, None])[0, :, 0].cpu()

@@ -365,7 +365,7 @@ class VLLMPolicy:
             else:
                 info = engine.NCCLTrainerInitInfo(
                     master_address=socket.gethostbyname(socket.gethostname()),
-                    master_port=get_free_port(),
+                    master_port=get_free_port(),  # type: ignore[no-untyped-call]  # torch
                     world_size=1 + self._get("/get_world_size")["world_size"],
                     rank=0,
                 )

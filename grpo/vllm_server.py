@@ -63,7 +63,7 @@ class VLLMServer:
         start_s: float = 1800.0,
     ) -> None:
         self.log, self.start_s = Path(log), start_s
-        port = port or get_free_port()
+        port = port or get_free_port()  # type: ignore[no-untyped-call]  # torch
         self.url = f"http://127.0.0.1:{port}"
         given: dict[str, object] = {"host": "127.0.0.1", "port": port, "dtype": dtype}
         given |= {"logprobs-mode": "processed_logprobs", "generation-config": "vllm"}

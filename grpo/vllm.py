@@ -628,4 +628,5 @@ def _logprobs(model: Any, prompt: list[int]) -> Tensor:
     ids = torch.tensor([prompt], device=model.device)
     with computing(model):
         logits = model(ids).logits[:, :-1]
-    return logits.double().log_softmax(-1).gather(2, ids[:, 1:, None])[0, :, 0].cpu()
+    found: Tensor = logits.double().log_softmax(-1).gather(2, ids[:, 1:, None])[0, :, 0]
+    return found.cpu()

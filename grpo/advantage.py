@@ -26,12 +26,6 @@ def group_advantages(rewards: Tensor, *, std: Spread = "population", eps: float 
             2503.20783), as the division weights easy and hard prompts up. DeepSeekMath does not
             say which; trainers in use take the sample's.
         eps: added to the standard deviation, in the unit of a reward.
-
-    Returns:
-        [P, G], mean zero over the rewards of a group.
-
-    Raises:
-        ValueError: the shape is another, or ``std`` is none of the four words.
     """
     if std not in ("population", "sample", "batch", "none"):
         raise ValueError(f"std must be 'population', 'sample', 'batch' or 'none', got {std!r}")
@@ -98,13 +92,8 @@ def opo(rewards: Tensor, lengths: Tensor) -> Tensor:
 def whiten(values: Tensor, mask: Tensor, *, eps: float = 1e-6) -> Tensor:
     """Bring values to mean 0 and deviation 1: ``(x - mean) / (std + eps)``, std of a sample.
 
-    Args:
-        values: of any shape, floating point; anything off the mask.
-        mask: of the same shape, of bool.
-        eps: added to the standard deviation.
-
-    Returns:
-        Of the same shape; zero off the mask, and everywhere if no two values differ.
+    Over the values on the mask, of the same shape; the others become zero, and all do if no two
+    values differ.
     """
     held = values[mask]
     if held.numel() < 2 or held.min() == held.max():
@@ -134,14 +123,8 @@ def mo_grpo(
 ) -> Tensor:
     """``A = sum_k w_k (r_k - mean r_k) / (std r_k + eps)`` over each group.
 
-    MO-GRPO (arXiv 2509.22047), which has no weights. A change of a reward's scale or origin changes
-    nothing.
-
-    Args:
-        rewards: [K, P, G]; the term of a missing reward is left out.
-        weights: [K]; 1 each by default.
-        std: as for :func:`group_advantages`.
-        eps: the same.
+    MO-GRPO (arXiv 2509.22047), which has no weights [K]; here they are 1 by default. A change of a
+    reward's scale or origin changes nothing. Of rewards [K, P, G] a missing one's term is left out.
     """
     if rewards.dim() != 3 or (weights is not None and weights.shape != rewards.shape[:1]):
         shape = None if weights is None else tuple(weights.shape)
@@ -192,9 +175,6 @@ def process_advantages(
 
     Returns:
         [P, G, T]. Zero past a reply's last step.
-
-    Raises:
-        ValueError: the shapes differ, or a step with a reward ends outside [-1, T).
     """
     if step_rewards.dim() != 3 or step_ends.shape != step_rewards.shape:
         raise ValueError(
@@ -226,16 +206,9 @@ def difficulty_weights(
 
     ``w(s) = easy + (hard - easy) / (1 + exp(slope (s - middle)))``, where s is the share of the
     group's replies that are right: ``w(s)`` for positive advantages, ``w(1 - s)`` for the others.
-    A rare right reply counts for more than one of many, and so does a rare wrong one.
-
-    Args:
-        advantages: [P, G].
-        correct: [P, G], 1 if a reply is right, 0 if it is wrong; NaN if it was not judged, which is
-            not in the share.
-        easy: weight that is approached if all replies are right.
-        hard: weight that is approached if none is.
-        middle: share at which the weight is halfway.
-        slope: how fast it changes there.
+    A rare right reply counts for more than one of many, and so does a rare wrong one. ``correct``
+    [P, G] is 1 if a reply is right, 0 if it is wrong, NaN if it was not judged: such a one is not
+    in the share.
 
     Example:
         >>> half = difficulty_weights(torch.tensor([[1.0, -1.0]]), torch.tensor([[1.0, 0.0]]))

@@ -21,6 +21,7 @@ from .guards import NotFinite, NothingToLearn, RatioExploded, SamplerMismatch, T
 from .interrupt import RolloutTimeout, Terminated
 from .learner import Learner
 from .loading import LoRA, ModelError, load_model, merge_lora, tiny_model
+from .log import Tracker
 from .logprobs import choose_forward, chosen_logprobs
 from .loss import policy_loss
 from .presets import PRESETS
@@ -28,7 +29,6 @@ from .records import read_metrics
 from .run_directory import begun
 from .sampler import Engine, ModelPolicy, sample
 from .tasks import evaluate, held_out_tasks, training_tasks
-from .trackers import Tracker
 from .update import accumulate_gradient
 from .vllm import VLLMPolicy
 from .vllm_server import ServerError, VLLMServer

@@ -7,7 +7,7 @@ turns, the environment's between them, which are masked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -116,37 +116,29 @@ class Batch:
     reference: Tensor | None = None
 
     @classmethod
-    def of(
-        cls,
-        groups: Sequence[Sequence[Row]],
-        *,
-        device: torch.device | str = "cpu",
-        pad_id: int = 0,
-        extra_padding: int = 0,
-    ) -> Batch:
+    def of(cls, groups: Sequence[Sequence[Row]], *, device: torch.device | str = "cpu") -> Batch:
         """Pad groups of rows; the rows of one group share their prompt."""
         g = max(len(rows) for rows in groups)
-        s = max(len(rows[0].prompt) for rows in groups) + extra_padding
-        t = max(len(row.reply) for rows in groups for row in rows) + extra_padding
+        t = max(len(row.reply) for rows in groups for row in rows)
         missing = Row((), (), (), (), ())
         full = [[*rows, *[missing] * (g - len(rows))] for rows in groups]
+        prompts = [rows[0].prompt for rows in groups]
+        s = max(map(len, prompts))
 
-        def table(values: Callable[[Row], Sequence[Any]], fill: Any) -> Tensor:
-            padded = [[[*(v := values(r)), *[fill] * (t - len(v))] for r in rows] for rows in full]
+        def table(name: str, fill: Any) -> Tensor:
+            values = [[getattr(row, name) for row in rows] for rows in full]
+            padded = [[[*v, *[fill] * (t - len(v))] for v in rows] for rows in values]
             return torch.tensor(padded, device=device)
 
         return cls(
-            prompts=torch.tensor(
-                [[*rows[0].prompt, *[pad_id] * (s - len(rows[0].prompt))] for rows in groups],
-                device=device,
-            ),
-            prompt_lengths=torch.tensor([len(rows[0].prompt) for rows in groups], device=device),
-            replies=table(lambda row: row.reply, pad_id),
+            prompts=torch.tensor([[*p, *[0] * (s - len(p))] for p in prompts], device=device),
+            prompt_lengths=torch.tensor([len(p) for p in prompts], device=device),
+            replies=table("reply", 0),
             reply_lengths=torch.tensor([[len(r.reply) for r in rows] for rows in full]).to(device),
-            mask=table(lambda row: row.written, False),
-            old_logprobs=table(lambda row: row.logprobs, 0.0),
-            advantages=table(lambda row: row.advantages, 0.0),
-            reference=table(lambda row: row.reference, 0.0) if groups[0][0].reference else None,
+            mask=table("written", False),
+            old_logprobs=table("logprobs", 0.0),
+            advantages=table("advantages", 0.0),
+            reference=table("reference", 0.0) if groups[0][0].reference else None,
         )
 
 

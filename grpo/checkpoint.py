@@ -55,13 +55,10 @@ class DamagedCheckpoint(CheckpointError):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a checkpoint holds beside the weights and the optimizer.
+    """What a checkpoint holds beside the weights and the optimizer, as JSON values.
 
-    Attributes:
-        step: steps done.
-        config: settings of the run, as JSON values.
-        tasks: the state of what chooses tasks, as JSON values, if it has one.
-        row: metrics of the last step, if it was updated but not evaluated and logged yet.
+    ``tasks`` is the state of what chooses tasks, if it has one; ``row`` the metrics of the last
+    step, if it was updated but not evaluated and logged yet.
     """
 
     step: int
@@ -140,12 +137,8 @@ def load_checkpoint(
 ) -> State:
     """Put a checkpoint's weights, optimizer state and random state in place.
 
-    Args:
-        path: of the checkpoint.
-        model: gets its weights.
-        optimizer: gets its state, or this process's part of it.
-        reference: something with ``load(path)``; it gets its state if the checkpoint has one.
-        verify: compare the files' digests with what was written.
+    Of an optimizer in shards this process's part is read. A ``reference``, which has
+    ``load(path)``, gets its state if the checkpoint has one. ``verify`` compares digests.
 
     Raises:
         DamagedCheckpoint: files of it are missing, cut short or changed.

@@ -124,7 +124,6 @@ class Objective:
     difficulty_slope: float = 10.0
 
     def __post_init__(self) -> None:
-        # Called by its class where it is inherited: with slots, super() finds the wrong class.
         _check(self)
 
     @property
@@ -245,11 +244,6 @@ class GRPOConfig(Objective):
     allow_overlap: bool = False
     allow_sample: bool = False
 
-    def __post_init__(self) -> None:
-        _check(self)
-        for message in _contradictions_of_run(self):
-            raise ValueError(message)
-
     def rate(self, step: int) -> float:
         """Return the learning rate of a step, counted from 1."""
         rate = self.learning_rate * min(1.0, step / max(1, self.warmup_steps))
@@ -277,10 +271,7 @@ _SHARE: _Rule = "in [0, 1]", lambda v: 0 <= v <= 1
 # Ranges. Other numbers must be at least 0.
 _RANGES: dict[str, _Rule] = {
     # R1's epsilon of 10 bounds nothing from below, as no ratio is under 0: that is clip=1.
-    "clip": (
-        "in (0, 1], where 1 is no bound below; clip_high may be larger",
-        lambda v: 0 < v <= 1,
-    ),
+    "clip": ("in (0, 1], where 1 is no bound below; clip_high may be larger", lambda v: 0 < v <= 1),
     "clip_high": ("above 0", lambda v: v is None or v > 0),
     "cispo_cap": _least(1),
     "cispo_floor": _SHARE,
@@ -387,7 +378,7 @@ def _contradictions(o: Any) -> Iterator[str]:
         )
 
 
-def _contradictions_of_run(o: Any) -> Iterator[str]:
+def _contradictions_of_run(o: GRPOConfig) -> Iterator[str]:
     for name in ("minibatches", "rollout_chunks"):
         if (value := getattr(o, name)) > o.prompts_per_step:
             yield f"{name} must be at most prompts_per_step ({o.prompts_per_step}), got {value}"
@@ -437,5 +428,6 @@ def _check(o: Objective) -> None:
                     f"{name}={value!r} has no effect with {beside}: leave it at "
                     f"{defaults[name]!r}, or {remedy}"
                 )
-    for message in _contradictions(o):
+    of_run = _contradictions_of_run(o) if isinstance(o, GRPOConfig) else ()
+    for message in (*_contradictions(o), *of_run):
         raise ValueError(message)

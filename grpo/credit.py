@@ -47,16 +47,11 @@ def credit(
     objective: Objective,
     reading: Sequence[TokenScores] | None = None,
 ) -> list[Row]:
-    """Give each row the advantages of its tokens.
+    """Give each row, from :func:`rows_of`, the advantages of its tokens.
 
-    Args:
-        groups: what was rolled out.
-        rows: theirs, from :func:`rows_of`; with their reference if a KL penalty is taken off the
-            reward.
-        objective: how rewards are compared, and what weighs tokens.
-        reading: log-probabilities and entropies of each row under the trainer, if
-            :func:`reads_policy` says so. If the mismatch is corrected, the rows get these
-            log-probabilities.
+    If a KL penalty is taken off the reward, they have their reference. ``reading`` are scores of
+    each row under the trainer, if :func:`reads_policy` says so; if the mismatch is corrected, the
+    rows get these log-probabilities.
 
     Raises:
         ValueError: the objective needs rewards of turns or named ones, and there are none.
@@ -73,10 +68,9 @@ def credit(
     if reading is not None:
         made = _weighed(made, reading, objective)
     if objective.mask_truncated:
-        cut = [scored[i].truncated for i in owners]
-        for i, row in enumerate(made):
+        for i, (owner, row) in enumerate(zip(owners, made, strict=True)):
             n = len(row.reply)
-            if cut[i]:
+            if scored[owner].truncated:
                 made[i] = replace(row, written=(False,) * n, advantages=(0.0,) * n)
     return made
 
@@ -134,33 +128,22 @@ def _of_turns(
 ) -> list[tuple[float, ...]]:
     """Compute the advantages of each row's tokens from the rewards of its turns."""
     _require_turn_rewards(groups)
-    rest = iter(rows)
-    found = []
-    for group in groups:
-        scored = [e for e in group.episodes if e.reward is not None]
-        mine = [next(rest) for _ in scored]
+    if not rows:
+        return []
+    scored = [[e for e in group.episodes if e.reward is not None] for group in groups]
+    shape = len(groups), max(map(len, scored)), max([1, *(len(row.ends) for row in rows)])
+    rewards = torch.full(shape, NAN, dtype=torch.float64)
+    ends = torch.zeros(shape, dtype=torch.int64)
+    places = [(p, i) for p, mine in enumerate(scored) for i in range(len(mine))]
+    for (p, i), row in zip(places, rows, strict=True):
         # An episode that was cut off in its first turn has no rewards of turns.
-        known = [
-            list(zip(e.step_rewards, r.ends, strict=True)) if e.step_rewards else []
-            for e, r in zip(scored, mine, strict=True)
-        ]
-        turns = max([1, *map(len, known)])
-        missing: tuple[float | None, int] = None, 0
-        padded = [[*pairs, *[missing] * (turns - len(pairs))] for pairs in known]
-        if not scored:
-            continue
-        values = process_advantages(
-            torch.tensor(
-                [[[NAN if r is None else r for r, _ in row] for row in padded]], dtype=torch.float64
-            ),
-            torch.tensor([[[end for _, end in row] for row in padded]]),
-            max(len(row.reply) for row in mine),
-            std=objective.advantage_std,
-            eps=objective.advantage_eps,
-        )
-        per_row = values[0].tolist()
-        found += [tuple(v[: len(r.reply)]) for v, r in zip(per_row, mine, strict=True)]
-    return found
+        for k, reward in enumerate(scored[p][i].step_rewards):
+            if reward is not None:
+                rewards[p, i, k], ends[p, i, k] = reward, row.ends[k]
+    longest, o = max(len(row.reply) for row in rows), objective
+    values = process_advantages(rewards, ends, longest, std=o.advantage_std, eps=o.advantage_eps)
+    found = [values[p, i].tolist() for p, i in places]
+    return [tuple(of_row[: len(row.reply)]) for of_row, row in zip(found, rows, strict=True)]
 
 
 def _require_turn_rewards(groups: Sequence[EpisodeGroup]) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -22,45 +22,62 @@ from .model import attention, computed_dtype, first_that_agrees
 _log = logging.getLogger(__name__)
 
 
-class Prefill:
-    """A batch of prompts, none empty, after the model's forward.
+class CopyDecoder:
+    """Decodes by transformers' cache, copied to each row: works for every causal model.
 
-    Attributes:
-        cache: transformers' cache of keys and values.
-        mask: [Q, S], 0 on padding, which is on the left: the next token of every row then lies
-            in the same column.
-        logits: [Q, V] of the next token.
-        takes_positions: whether the model takes ``position_ids``.
+    Arguments and ``logits`` [B, V] of each row's next token are those of :class:`SharedDecoder`.
+    ``mask`` [B, S] is 0 on padding, which is on the left: the next token of every row then lies in
+    the same column.
     """
 
-    def __init__(self, model: Any, prompts: Sequence[Sequence[int]]) -> None:
+    logits: Tensor
+
+    def __init__(
+        self, model: Any, prompts: Sequence[Sequence[int]], copies: Sequence[int], room: int
+    ) -> None:
         width = max(len(prompt) for prompt in prompts)
         ids = torch.tensor([[0] * (width - len(p)) + list(p) for p in prompts])  # [Q, S]
         there = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts])
-        self.mask = there.to(model.device)
-        self.cache: Any = DynamicCache(config=model.config)
-        accepted = inspect.signature(model.forward).parameters
-        self.takes_positions = "position_ids" in accepted
-        options: dict[str, Any] = {"logits_to_keep": 1} if "logits_to_keep" in accepted else {}
-        if self.takes_positions:
-            options["position_ids"] = (self.mask.cumsum(1) - 1).clamp(min=0)
-        output = model(
-            input_ids=ids.to(model.device),
+        self._model, self._cache = model, cast(Any, DynamicCache(config=model.config))
+        self._takes = inspect.signature(model.forward).parameters
+        self.mask = there[:, :0].to(model.device)
+        self._append(ids.to(model.device), there.to(model.device))
+        if set(copies) != {1}:
+            rows = torch.arange(len(prompts)).repeat_interleave(torch.tensor(list(copies)))
+            self.keep(rows.to(model.device))
+
+    def keep(self, rows: Tensor) -> None:
+        """Go on with these rows, in this order; a row may be named more than once."""
+        self._cache.reorder_cache(rows)
+        self.mask, self.logits = self.mask[rows], self.logits[rows]
+
+    def feed(self, tokens: Tensor) -> None:
+        """Append one token [B] to each row."""
+        self._append(tokens[:, None], torch.ones_like(tokens)[:, None])
+
+    def _append(self, ids: Tensor, there: Tensor) -> None:
+        self.mask = torch.cat([self.mask, there], dim=1)
+        options: dict[str, Any] = {"logits_to_keep": 1} if "logits_to_keep" in self._takes else {}
+        if "position_ids" in self._takes:
+            places = (self.mask.cumsum(1) - 1).clamp(min=0)
+            options["position_ids"] = places[:, -ids.shape[1] :]
+        output = self._model(
+            input_ids=ids,
             attention_mask=self.mask,
-            past_key_values=self.cache,
+            past_key_values=self._cache,
             use_cache=True,
             **options,
         )
-        self.logits: Tensor = output.logits[:, -1]
+        self.logits = output.logits[:, -1]
 
     def keys_values(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield keys and values of each layer, [Q, K, S, E], and drop them from the cache.
+        """Yield keys and values of each layer, [B, K, S, E], and drop them from the cache.
 
         Raises:
             ValueError: a layer keeps something else, such as a window or a state.
         """
         s = self.mask.shape[1]
-        for layer in self.cache.layers:
+        for layer in self._cache.layers:
             keys: Any = getattr(layer, "keys", None)
             values: Any = getattr(layer, "values", None)
             whole = keys is not None and values is not None and keys.shape == values.shape
@@ -68,60 +85,6 @@ class Prefill:
                 raise ValueError(f"the cache is not one of plain keys and values: {layer!r}")
             layer.keys = layer.values = None  # held once
             yield keys, values
-
-
-class Decoder(Protocol):
-    """The model's state after what each row has so far; ``logits`` [B, V] of its next token."""
-
-    logits: Tensor
-
-    def keep(self, rows: Tensor) -> None:
-        """Go on with these rows, in this order; none is named twice."""
-        ...
-
-    def feed(self, tokens: Tensor) -> None:
-        """Append one token [B] to each row."""
-        ...
-
-
-MakeDecoder = Callable[[Any, Sequence[Sequence[int]], Sequence[int], int], Decoder]
-"""``(model, prompts, copies, room)``: distinct prompts, rows of each, most tokens to be fed."""
-
-
-class CopyDecoder:
-    """Decodes by transformers' cache, copied to each row: works for every causal model."""
-
-    def __init__(
-        self, model: Any, prompts: Sequence[Sequence[int]], copies: Sequence[int], room: int
-    ) -> None:
-        self._model = model
-        start = Prefill(model, prompts)
-        self._cache, self._mask = start.cache, start.mask
-        self._takes_positions = start.takes_positions
-        self.logits = start.logits
-        self._positions = start.mask.sum(1)  # where the next token goes
-        rows = torch.arange(len(prompts)).repeat_interleave(torch.tensor(list(copies)))
-        self.keep(rows.to(model.device))
-
-    def keep(self, rows: Tensor) -> None:
-        """Go on with these rows, in this order; a row may be named more than once."""
-        self._cache.reorder_cache(rows)
-        self._mask, self._positions = self._mask[rows], self._positions[rows]
-        self.logits = self.logits[rows]
-
-    def feed(self, tokens: Tensor) -> None:
-        """Append one token [B] to each row."""
-        self._mask = torch.cat([self._mask, self._mask.new_ones(len(tokens), 1)], dim=1)
-        options = {"position_ids": self._positions[:, None]} if self._takes_positions else {}
-        output = self._model(
-            input_ids=tokens[:, None],
-            attention_mask=self._mask,
-            past_key_values=self._cache,
-            use_cache=True,
-            **options,
-        )
-        self._positions = self._positions + 1
-        self.logits = output.logits[:, -1]
 
 
 NAME = "assay_shared_prompts"
@@ -134,7 +97,7 @@ _FEW = 400
 
 
 class SharedDecoder:
-    """The state after what each row has so far: prompts, replies, and the next logits.
+    """The model's state after what each row has so far, and ``logits`` [B, V] of its next token.
 
     Args:
         model: a causal LM whose attention is transformers' own, without a window or a cap.
@@ -151,7 +114,7 @@ class SharedDecoder:
         self, model: Any, prompts: Sequence[Sequence[int]], copies: Sequence[int], room: int
     ) -> None:
         self._model, self._room = model, max(1, room)
-        start = Prefill(model, prompts)
+        start = CopyDecoder(model, prompts, [1] * len(prompts), 0)
         self._prompts = [
             (keys.permute(1, 0, 3, 2).contiguous(), values.transpose(0, 1).contiguous())
             for keys, values in start.keys_values()
@@ -172,7 +135,7 @@ class SharedDecoder:
         self._seat()
 
     def keep(self, rows: Tensor) -> None:
-        """Go on with these rows, in this order; those that stay where they are cost nothing."""
+        """Go on with these rows, in this order, none twice; only those that move are copied."""
         n = len(rows)
         self._prompt_of = self._prompt_of[rows.cpu().numpy()]
         self.logits, self._positions = self.logits[rows], self._positions[rows]
@@ -202,15 +165,9 @@ class SharedDecoder:
         self._length += 1
 
     def attend(self, layer: int, query: Tensor, new: Tensor) -> Tensor:
-        """Attend from each row's newest token to its prompt and its reply.
+        """Attend from each row's newest token to its prompt and its reply; keep the token.
 
-        Args:
-            layer: number of the layer.
-            query: [B, K, R, E], scaled.
-            new: [2, B, K, E], key and value of the newest token, which are kept.
-
-        Returns:
-            As ``query``.
+        ``query`` [B, K, R, E] is scaled; ``new`` [2, B, K, E] are the newest token's key and value.
         """
         self._layers_asked += 1
         b, k, r, e = query.shape
@@ -310,19 +267,9 @@ def _attend(
 ) -> tuple[Tensor, None]:
     """Attention of one new token a row, as transformers calls it.
 
-    Args:
-        module: the attention's module; its ``layer_idx`` is used.
-        query: [B, K * R, 1, E].
-        key: [B, K, 1, E].
-        value: as ``key``.
-        attention_mask: unused; the decoder knows who sees whom.
-        scaling: of the products, E ** -0.5 by default.
-        dropout: must be 0.
-        shared_prompts: passed through the model by :meth:`SharedDecoder.feed`.
-        others: anything set among them is something that this attention lacks.
-
-    Returns:
-        [B, 1, K * R, E], and no weights.
+    ``query`` is [B, K * R, 1, E], ``key`` and ``value`` are [B, K, 1, E], the result is
+    [B, 1, K * R, E], without weights. ``shared_prompts``, which :meth:`SharedDecoder.feed` passes
+    through the model, knows who sees whom.
     """
     lacks = ("sliding_window", "softcap", "s_aux", "position_bias")
     unknown = [k for k in lacks if others.get(k) is not None]
@@ -339,11 +286,12 @@ def _attend(
 AttentionInterface.register(NAME, _attend)
 
 
-DECODERS: dict[str, MakeDecoder] = {"shared": SharedDecoder, "copy": CopyDecoder}
+Decoder = type[SharedDecoder] | type[CopyDecoder]
+DECODERS: dict[str, Decoder] = {"shared": SharedDecoder, "copy": CopyDecoder}
 _chosen: WeakKeyDictionary[Any, tuple[tuple[Any, ...], str]] = WeakKeyDictionary()
 
 
-def choose_decoder(model: Any) -> tuple[str, MakeDecoder]:
+def choose_decoder(model: Any) -> tuple[str, Decoder]:
     """Choose the faster decoder if it agrees with the copied cache on a small made-up batch.
 
     The batch is tried once for a model, and again if its dtype, device, mode or attention changes.
@@ -353,14 +301,14 @@ def choose_decoder(model: Any) -> tuple[str, MakeDecoder]:
     state = parameter.dtype, computed_dtype(model), parameter.device, model.training, attention
     known = _chosen.get(model)
     if known is None or known[0] != state:
-        faster: dict[str, MakeDecoder] = {"shared": SharedDecoder}
+        faster: dict[str, Decoder] = {"shared": SharedDecoder}
         found = first_that_agrees(model, faster, lambda make: _probe(model, make), CopyDecoder)
         known = _chosen[model] = state, found or "copy"
         _log.info("replies are decoded by the %r decoder", known[1])
     return known[1], DECODERS[known[1]]
 
 
-def _probe(model: Any, make: MakeDecoder) -> list[Tensor]:
+def _probe(model: Any, make: Decoder) -> list[Tensor]:
     """Compute log-probabilities along two prompts of different lengths, dropping rows midway."""
     generator = torch.Generator().manual_seed(0)
     vocabulary = int(model.config.get_text_config().vocab_size)

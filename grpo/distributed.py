@@ -147,19 +147,15 @@ class World:
         if self.size == 1:
             with open_to():
                 return [work()]
-        mine: tuple[str, Any]
-        error: BaseException | None = None
         try:
             with open_to():
-                mine = "done", work()
+                mine: tuple[str, Any] = "done", work()
         except (ProcessLost, ProcessFailed):
             raise
-        except BaseException as raised:
-            error = raised
-            mine = type(raised).__name__, f"{type(raised).__name__}: {raised}"
-        found: list[tuple[str, Any]] = self.gather(mine)
-        if error is not None:
-            raise error
+        except BaseException as error:
+            self.gather((type(error).__name__, f"{type(error).__name__}: {error}"))
+            raise
+        found = self.gather(mine)
         for kind in (KeyboardInterrupt, Terminated):
             if any(name == kind.__name__ for name, _ in found):
                 raise kind
@@ -209,8 +205,8 @@ def sum_gradients(parameters: Sequence[Tensor], world: World) -> None:
     trained = [p for p in parameters if p.requires_grad]
     if world.size == 1 or not trained:
         return
-    used = torch.tensor([p.grad is not None for p in trained], dtype=torch.int32)
-    used = used.to(trained[0].device)
+    held = [p.grad is not None for p in trained]
+    used = torch.tensor(held, dtype=torch.int32, device=trained[0].device)
     world.sum_(used)
     for parameter, count in zip(trained, used.tolist(), strict=True):
         if count:

@@ -64,10 +64,8 @@ def drift(sums: Mapping[str, float]) -> float:
 
     An unbiased estimate of KL(q || p) that is never negative (Schulman, "Approximating KL
     divergence", 2020: k3). The mean of the ratio itself says little: its expectation is 1
-    however far p is from q. NaN without tokens.
-
-    Args:
-        sums: of :func:`~assay.grpo.loss.policy_sums`.
+    however far p is from q. NaN without tokens. ``sums`` are those of
+    :func:`~assay.grpo.loss.policy_sums`.
     """
     if not sums.get("tokens"):
         return float("nan")
@@ -75,16 +73,10 @@ def drift(sums: Mapping[str, float]) -> float:
 
 
 def require_near(sums: Mapping[str, float], config: GRPOConfig, step: int, *, fresh: bool) -> None:
-    """Refuse a minibatch whose policy is too far from the one that sampled it.
-
-    Args:
-        sums: of the minibatch.
-        config: the bounds.
-        step: of the run.
-        fresh: no update was made since it was sampled.
+    """Refuse a minibatch, by its sums, whose policy is too far from the one that sampled it.
 
     Raises:
-        SamplerMismatch: it is, although it should be the same.
+        SamplerMismatch: it is, although it is ``fresh``: no update was made since.
         RatioExploded: it is, after updates.
     """
     far, name = drift(sums), "max_mismatch" if fresh else "max_drift"
@@ -125,12 +117,7 @@ def require_finite(loss: float, norm: float, step: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """Why a run ends before its last step.
-
-    Attributes:
-        reason: for people.
-        well: the tasks are solved; else the run is stuck.
-    """
+    """Why a run ends before its last step: well, if its tasks are solved; else it is stuck."""
 
     reason: str
     well: bool
@@ -179,11 +166,11 @@ class Patience:
 
     def check(self, row: Mapping[str, Any]) -> Ending | None:
         """Take a step's row; say why the run ends, if it does."""
-        found = silent(row)
-        self._streak = 0 if found is None else self._streak + 1
-        self.alarm = None
+        found, self.alarm = silent(row), None
         if found is None:
+            self._streak = 0
             return None
+        self._streak += 1
         reason = f"for {self._streak} rollouts in a row {found.reason}"
         if self._streak == _ALARM_AFTER:
             self.alarm = reason

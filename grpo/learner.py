@@ -7,6 +7,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -42,7 +43,7 @@ from .guards import (
     require_scored,
 )
 from .interrupt import Signals, time_limit
-from .log import MetricsLog, Progress, due, filter_metrics
+from .log import MetricsLog, Progress, Tracker, due, filter_metrics, require_trackers
 from .logprobs import choose_forward, reading_drift
 from .loss import merge_sums
 from .records import FILE, read_metrics, write_about
@@ -57,8 +58,7 @@ from .run_directory import (
     write_config,
 )
 from .sampler import Engine, ModelPolicy
-from .tasks import Kept, Rollout, Tasks, score_of, splits_of
-from .trackers import Tracker, require_trackers
+from .tasks import Kept, Rollout, Tasks, score_of, splits_of, unwrapped
 from .update import Updater, minibatches, rows_with_gradient, update_metrics
 
 _log = logging.getLogger(__name__)
@@ -154,7 +154,8 @@ class Learner:
         self._early_stop = EarlyStop(config.early_stop)
         self._ending: Ending | None = None
         self._resumed = resume
-        self._ahead: deque[Any] = deque()  # futures of rollouts, if max_staleness is above 0
+        # Of rollouts, if max_staleness is above 0.
+        self._ahead: deque[Future[tuple[Sequence[EpisodeGroup], dict[str, float]]]] = deque()
         self._saved: tuple[int, bool] | None = None  # what the newest checkpoint holds
         self._records: tuple[MetricsLog, Progress] | None = None  # in the main process
         self._checkpoints = self.out_dir / "checkpoints"
@@ -210,7 +211,10 @@ class Learner:
                     self._conclude(*self._unlogged)
                 while self.step < self.config.steps and self._ending is None:
                     self.world.stop_if_asked(signals)
-                    self._train_step()
+                    step = self._collect(self.step + 1)
+                    self._conclude(self._update(step), step.samples)
+                    if self.config.save_every and step.number % self.config.save_every == 0:
+                        self.save()
             finally:
                 self._ahead.clear()
                 self._thread.close(cancel=True)  # rollouts ahead that have not begun are dropped
@@ -277,13 +281,6 @@ class Learner:
         found = self._play(rollout, step, seed, **settings)
         return score_of(found, self.config.eval_samples)
 
-    def _train_step(self) -> None:
-        """Roll out, update, evaluate if it is due, log and save."""
-        step = self._collect(self.step + 1)
-        self._conclude(self._update(step), step.samples)
-        if self.config.save_every and step.number % self.config.save_every == 0:
-            self.save()
-
     def _conclude(self, row: dict[str, Any], samples: Sequence[Mapping[str, Any]]) -> None:
         """Evaluate and log a step whose updates are done."""
         found = dict(row)
@@ -331,8 +328,7 @@ class Learner:
         self, rollout: Rollout, step: int, seed: int, **settings: Any
     ) -> Sequence[EpisodeGroup]:
         """Roll out: the processes share the tasks, or the main one plays all."""
-        inner = rollout.rollout if isinstance(rollout, Refill) else rollout
-        if isinstance(inner, Tasks) and not self._served:
+        if isinstance(unwrapped(rollout), Tasks) and not self._served:
             return rollout(self.policy(seed=seed, world=self.world, **settings), step)
         return self.world.decide(
             lambda: rollout(self.policy(seed=seed, **settings), step), breakable=True
@@ -343,16 +339,15 @@ class Learner:
         engine: Any = self.engine
         engine.sync(self.model, self.step)
         last = min(number + self.config.max_staleness, self.config.steps)
-        for step in range(number + len(self._ahead), last + 1):
-            self._ahead.append(self._thread.submit(partial(self._play_ahead, step)))
-        found: tuple[Sequence[EpisodeGroup], dict[str, float]] = self._ahead.popleft().result()
-        return found
 
-    def _play_ahead(self, step: int) -> tuple[Sequence[EpisodeGroup], dict[str, float]]:
-        engine: Any = self.engine
-        began = engine.step
-        groups = self.rollout(engine.stream(derive_seed(self.config.seed, step)), step)
-        return groups, {**filter_metrics(self.rollout), "staleness": float(step - 1 - began)}
+        def play(step: int) -> tuple[Sequence[EpisodeGroup], dict[str, float]]:
+            began = engine.step
+            groups = self.rollout(engine.stream(derive_seed(self.config.seed, step)), step)
+            return groups, {**filter_metrics(self.rollout), "staleness": float(step - 1 - began)}
+
+        for step in range(number + len(self._ahead), last + 1):
+            self._ahead.append(self._thread.submit(partial(play, step)))
+        return self._ahead.popleft().result()
 
     def _rows(self, groups: Sequence[EpisodeGroup], found: dict[str, float]) -> list[Row]:
         """Make rows of all episodes that have a reward, with their advantages.
@@ -379,9 +374,8 @@ class Learner:
         done = False
         try:
             for part in minibatches(step.rows, self.config, step.number) if step.rows else []:
-                if rows_with_gradient(
-                    part, self.config
-                ):  # momentum alone must not move the weights
+                # Momentum alone must not move the weights.
+                if rows_with_gradient(part, self.config):
                     self._take(part, step, rate)
             done = True
         finally:
@@ -452,11 +446,9 @@ class Learner:
         """Open what the main process writes and shows; the stack closes it."""
         resumed_at = (-1 if anew else self.step) if self._resumed else None
         progress = Progress(self.config.steps, self.step, show=self._show)
-        settings = redact(self.config.to_json())
-        write_about(self.out_dir, settings, self._about)
-        log = MetricsLog(
-            self.out_dir, resume_step=resumed_at, trackers=self._trackers, config=settings
-        )
+        config, trackers = redact(self.config.to_json()), self._trackers
+        write_about(self.out_dir, config, self._about)
+        log = MetricsLog(self.out_dir, resume_step=resumed_at, trackers=trackers, config=config)
         return stack.enter_context(log), stack.enter_context(progress)
 
     def _require_alone(self) -> None:
@@ -510,8 +502,7 @@ def _require_fitting(
     config: GRPOConfig, rollout: Rollout, engine: Engine | None, *, served: bool
 ) -> None:
     """Refuse settings that this rollout or this engine cannot follow."""
-    inner = rollout.rollout if isinstance(rollout, Refill) else rollout
-    if config.max_refills and inner is rollout:
+    if config.max_refills and not isinstance(rollout, Refill):
         raise ValueError(
             "max_refills is set, and the rollout does not refill: make it with training_tasks, "
             "or wrap it as assay.envs.Refill does"
@@ -528,7 +519,7 @@ def _require_fitting(
             f"max_staleness={ahead} needs an engine that samples while the model is trained, such "
             "as VLLMPolicy: give one, or set max_staleness to 0"
         )
-    if ahead and isinstance(inner, Kept):
+    if ahead and isinstance(unwrapped(rollout), Kept):
         raise ValueError(
             f"max_staleness={ahead} plays tasks before those of earlier steps are trained on, and "
             "this rollout chooses tasks by their results: use scheduled tasks, or set it to 0"

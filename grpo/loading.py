@@ -61,22 +61,17 @@ class LoRA:
 
 
 def add_lora(model: Any, lora: LoRA) -> Any:
-    """The model with new adapters, which change nothing yet, as B is 0. Only they are trained."""
+    """Give a model new adapters, which change nothing yet, as B is 0. Only they are trained."""
     targets = lora.targets if isinstance(lora.targets, str) else list(lora.targets)
+    settings = {"r": lora.rank, "lora_alpha": lora.alpha, "target_modules": targets}
     with _peft() as peft, torch.random.fork_rng():
         torch.manual_seed(lora.seed)
-        settings = peft.LoraConfig(
-            r=lora.rank,
-            lora_alpha=lora.alpha,
-            lora_dropout=0.0,
-            target_modules=targets,
-            task_type="CAUSAL_LM",
-        )
-        return peft.get_peft_model(model, settings).eval()
+        adapters = peft.LoraConfig(**settings, lora_dropout=0.0, task_type="CAUSAL_LM")
+        return peft.get_peft_model(model, adapters).eval()
 
 
 def merge_lora(model: Any) -> Any:
-    """A plain causal LM that computes the same: a copy with the adapters added to its weights.
+    """Return a plain causal LM that computes the same: a copy, adapters added to its weights.
 
     To export: ``merge_lora(model).save_pretrained(directory)``.
     """
@@ -85,8 +80,7 @@ def merge_lora(model: Any) -> Any:
             f"{type(model).__name__} has no adapters to merge: save it as it is, with "
             "model.save_pretrained(directory)"
         )
-    merged = copy.deepcopy(model).merge_and_unload()
-    return merged.requires_grad_(True).eval()
+    return copy.deepcopy(model).merge_and_unload().requires_grad_(True).eval()
 
 
 @contextmanager
@@ -104,13 +98,14 @@ def _peft() -> Iterator[Any]:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Hold back the progress bars with which transformers reads and writes each file."""
-    shown = transformers_logging.is_progress_bar_enabled()
-    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers
+    bar: Any = transformers_logging
+    shown = bar.is_progress_bar_enabled()
+    bar.disable_progress_bar()
     try:
         yield
     finally:
         if shown:
-            transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]  # transformers
+            bar.enable_progress_bar()
 
 
 class ModelError(ValueError):
@@ -126,7 +121,7 @@ def load_model(
     lora: LoRA | None = None,
     gradient_checkpointing: bool | None = False,
 ) -> tuple[Any, Any]:
-    """Load a causal LM and its tokenizer from a transformers directory or the Hugging Face hub.
+    """Load a causal LM, in eval mode, and its tokenizer from a directory or the Hugging Face hub.
 
     No code that comes with a model is run, and no pickle is fetched.
 
@@ -137,15 +132,11 @@ def load_model(
             loaded from where it was.
         device: where the weights go.
         dtype: of the weights. Training in less than float32 loses small updates.
-        autocast: compute in bfloat16, whatever the weights are; see
-            :mod:`assay.grpo.model`.
+        autocast: compute in bfloat16, whatever the weights are; see :mod:`assay.grpo.model`.
         lora: give the model new adapters, and train only them.
         gradient_checkpointing: compute each layer again backward, in place of keeping what it
             computed forward; None does so on an accelerator for a model of a billion parameters
             or more.
-
-    Returns:
-        The model in eval mode, and the tokenizer.
 
     Raises:
         ModelError: the model is neither a directory nor on the hub, or lacks a part, or cannot be
@@ -203,7 +194,6 @@ def load_model(
 def _require_sampling(model: Any, path: Path) -> None:
     """See that what is sampled token by token has the log-probabilities of the whole row."""
     prompts = [(5, 3, 4), (5, 3, 4), (7,)]  # two replies to one prompt, and one that is padded
-    why = "which differ from its logits of the whole row"
     try:
         samples = sample(model, prompts, max_new_tokens=3)
         rows = [
@@ -232,12 +222,7 @@ def save_weights(model: Any, path: str | Path) -> None:
 
 
 def load_weights(model: Any, path: str | Path) -> None:
-    """Put what :func:`save_weights` wrote in place of a model's weights.
-
-    Raises:
-        OSError: there is nothing of the kind.
-        ValueError, RuntimeError: it is of another model.
-    """
+    """Put what :func:`save_weights` wrote in place of a model's weights."""
     if not is_adapted(model):
         # Through transformers, which knows where names on disk differ from those in memory.
         with quiet():
@@ -336,7 +321,12 @@ def load_tokenizer(path: Path) -> Any:
             saved = PreTrainedTokenizerFast.from_pretrained(path, local_files_only=True)
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise ModelError(f"the tokenizer in {str(path)!r} cannot be read: {error}") from error
-    if any(_read(tokenizer, text) != _read(saved, text) for text in _SAMPLES):
+
+    def read(by: Any) -> list[tuple[list[int], str]]:
+        rows = [by(text, add_special_tokens=False)["input_ids"] for text in _SAMPLES]
+        return [(ids, by.decode(ids)) for ids in rows]
+
+    if read(tokenizer) != read(saved):
         warnings.warn(
             f"transformers reads the tokenizer in {str(path)!r} as {type(tokenizer).__name__}, "
             "which encodes or decodes otherwise than its tokenizer.json says; what that file says "
@@ -360,11 +350,6 @@ _SAMPLES = (
 )
 
 
-def _read(tokenizer: Any, text: str) -> tuple[list[int], str]:
-    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
-    return ids, tokenizer.decode(ids)
-
-
 def tiny_model(
     directory: str | Path,
     *,
@@ -381,16 +366,7 @@ def tiny_model(
     It is a Llama of some 0.4 million parameters with tied embeddings; plain
     ``AutoModelForCausalLM`` and ``AutoTokenizer`` load it. (A Qwen2 it cannot be: beside a
     Qwen2 config transformers 5 reads every tokenizer as Qwen2's own, which drops spaces here.)
-
-    Args:
-        directory: made if missing; it is returned.
-        hidden_size: a multiple of ``heads``.
-        layers: transformer blocks.
-        heads: attention heads.
-        intermediate_size: width of the blocks' MLP.
-        max_length: tokens that positions are meant for.
-        words: see :func:`character_tokenizer`.
-        seed: of the weights.
+    ``words`` are those of :func:`character_tokenizer`. Returns the directory.
     """
     path = Path(directory)
     tokenizer = character_tokenizer(words)
@@ -424,12 +400,11 @@ def character_tokenizer(words: Sequence[str] = ()) -> PreTrainedTokenizerFast:
     Its chat template joins the messages' contents and adds nothing. ``words`` are texts that are
     one token each wherever they stand, such as ``<think>``: the first that fits.
     """
-    special = ["<pad>", "<eos>", "<unk>"]
     characters = [c for c in string.printable if c not in "\r\x0b\x0c"]
     for word in words:
         if len(word) < 2 or not set(word) <= set(characters):
             raise ValueError(f"words must be texts of two or more printable ASCII, got {word!r}")
-    known = dict.fromkeys([*special, *characters, *words])
+    known = dict.fromkeys(["<pad>", "<eos>", "<unk>", *characters, *words])
     vocabulary = {token: i for i, token in enumerate(known)}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     pieces = "|".join([*map(re.escape, words), r"[\s\S]"])

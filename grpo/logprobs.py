@@ -121,10 +121,10 @@ class _ChosenLogprobs(torch.autograd.Function):
             if of_entropy is not None:
                 upward = (_finite(z) + entropy[part, None]).mul_(-of_entropy[part, None])
             d_z = z.exp_()
-            if of_logprobs is not None:
-                upward = upward - of_logprobs[part, None]
-            d_z *= upward
-            if of_logprobs is not None:
+            if of_logprobs is None:
+                d_z *= upward
+            else:
+                d_z *= upward - of_logprobs[part, None]
                 d_z.scatter_add_(1, targets[part, None], of_logprobs[part, None])
             if ctx.temperature != 1.0:
                 d_z /= ctx.temperature
@@ -183,38 +183,26 @@ def shared_forward(model: Any, batch: Batch, temperature: float) -> tuple[Tensor
     return _head(model, batch, hidden, batch.replies[batch.mask], temperature)
 
 
-FORWARDS: dict[str, Forward] = {
-    "shared": shared_forward,
-    "padded": padded_forward,
-    "full": full_forward,
-}
+FORWARDS = {"shared": shared_forward, "padded": padded_forward, "full": full_forward}
 
 
 @torch.no_grad()
 def choose_forward(
     model: Any, *, among: Sequence[str] = ("shared", "padded")
 ) -> tuple[str, Forward]:
-    """The fastest forward that agrees with the model's own logits on a small made-up batch.
+    """Return the name and function of the fastest forward that agrees with the model's own logits.
 
-    Args:
-        model: a causal LM, in the dtype and on the device it is trained in.
-        among: names of those to try, best first, before ``full``.
-
-    Returns:
-        Its name, a key of ``FORWARDS``, and the function.
+    They are compared on a small made-up batch; the model must be in the dtype and on the device
+    that it is trained in. ``among`` are the names of those to try, best first, before ``full``.
     """
     # A cap of the logits, as Gemma 2's, is too little to show at first, and more as they grow.
     settings = model.config.get_text_config().to_dict()
     if any("logit" in k and "cap" in k and "attn" not in k and v for k, v in settings.items()):
         return "full", full_forward
     batch = _probe(model)
-    name = first_that_agrees(
-        model,
-        {name: FORWARDS[name] for name in among},
-        lambda forward: [forward(model, batch, 1.0)[0]],
-        full_forward,
-    )
-    return name or "full", FORWARDS[name or "full"]
+    tried = {name: FORWARDS[name] for name in among}
+    found = first_that_agrees(model, tried, lambda f: [f(model, batch, 1.0)[0]], full_forward)
+    return found or "full", FORWARDS[found or "full"]
 
 
 def _probe(model: Any) -> Batch:
@@ -229,16 +217,12 @@ def _probe(model: Any) -> Batch:
         return [Row(prompt, ids(n), (True,) * n, (0.0,) * n, (0.0,) * n) for n in lengths]
 
     groups = [rows(ids(7), 5, 3, 6), rows(ids(4), 6, 1)]
-    groups += [rows(ids(length - 2), 6, 1) for length in _boundaries(model)]
-    return Batch.of(groups, device=model.device)
-
-
-def _boundaries(model: Any) -> list[int]:
-    """Lengths at which the config says that attention changes: windows and chunks."""
-    settings = model.config.get_text_config().to_dict()
+    # Lengths at which the config says that attention changes: windows and chunks.
+    settings, most = model.config.get_text_config().to_dict(), longest_row(model) or 2**14
     named = {v for k, v in settings.items() if "window" in k or "chunk" in k}
-    most = longest_row(model) or 2**14
-    return sorted(v for v in named if type(v) is int and 2 < v < most - 4)
+    lengths = sorted(v for v in named if type(v) is int and 2 < v < most - 4)
+    groups += [rows(ids(length - 2), 6, 1) for length in lengths]
+    return Batch.of(groups, device=model.device)
 
 
 def _require_positions(model: Any, batch: Batch) -> None:
@@ -249,9 +233,7 @@ def _require_positions(model: Any, batch: Batch) -> None:
 
 
 def _joined(batch: Batch) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Prompt and reply of each row in one line, padding on the right.
-
-    Under causal attention padding on the right is never looked at, so no mask is needed.
+    """Lay prompt and reply of each row in one line, padded on the right, where nothing looks.
 
     Returns:
         ids [B', L - 1] of the B' rows that exist, without the last token, which predicts nothing;
@@ -290,11 +272,8 @@ def _head(
 
 def _scatter(batch: Batch, logprobs: Tensor, entropy: Tensor) -> tuple[Tensor, Tensor]:
     """Put [N] values back in their places of [P, G, T]; the mask is read in the same order."""
-    empty = logprobs.new_zeros(batch.mask.shape)
-    return (
-        empty.masked_scatter(batch.mask, logprobs),
-        empty.masked_scatter(batch.mask, entropy),
-    )
+    empty, mask = logprobs.new_zeros(batch.mask.shape), batch.mask
+    return empty.masked_scatter(mask, logprobs), empty.masked_scatter(mask, entropy)
 
 
 @dataclass(frozen=True, slots=True)

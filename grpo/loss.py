@@ -13,6 +13,7 @@ micro-batches, and of processes, add up to the loss of the step.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping
 from typing import get_args
 
@@ -204,7 +205,7 @@ def penalised_rewards(
 
 
 def average_tokens(values: Tensor, mask: Tensor, *, denominator: float, average: Average) -> Tensor:
-    """Average a value of each token over the tokens that the policy wrote.
+    """Average a value of each token over the tokens of the mask; off it values may be anything.
 
     ============  ====================================  ===========================================
     average       sum                                   denominator, from :func:`loss_denominator`
@@ -220,12 +221,6 @@ def average_tokens(values: Tensor, mask: Tensor, *, denominator: float, average:
     ``bnpo`` is TRL's name for the mean over the tokens of a micro-batch, and then over
     micro-batches: tokens beside long replies count for less, by how the batch was cut. Here
     the batch is the optimizer step, which makes it ``dapo``.
-
-    Args:
-        values: what lies off the mask may be anything but must not need a gradient.
-        mask: of bool.
-        denominator: see the table.
-        average: a row of the table.
     """
     values = values.masked_fill(~mask, 0.0)
     if average == "grpo":
@@ -234,13 +229,10 @@ def average_tokens(values: Tensor, mask: Tensor, *, denominator: float, average:
 
 
 def loss_denominator(lengths: Tensor, *, average: Average, max_tokens: int) -> float:
-    """The denominator of :func:`average_tokens` for a whole optimizer step, at least 1.
+    """Return the denominator of :func:`average_tokens` for a whole optimizer step, at least 1.
 
-    Args:
-        lengths: [B], tokens on the mask in each scored reply of the step; 0 for a reply that
-            is masked for having been cut off, which still counts as a reply.
-        average: see :func:`average_tokens`.
-        max_tokens: the longest a reply may be.
+    ``lengths`` [B] are the tokens on the mask in each scored reply of the step; 0 for a reply that
+    is masked for having been cut off, which still counts as a reply.
     """
     if average in ("dapo", "bnpo"):
         return float(max(1, int(lengths.sum())))
@@ -264,18 +256,10 @@ def mismatch_weights(
     the reply, for all of its tokens. ``truncate``: cut to [floor, cap] (truncated importance
     sampling: Yao et al., "Your Efficient RL Framework Secretly Brings You Off-Policy RL
     Training", 2025); ``mask``: zero outside of it (with a floor and single tokens: IcePop, Ling
-    team, 2025); ``none``: 1.
+    team, 2025); ``none``: 1. A sequence's product strays further than a token's weight.
 
-    Args:
-        trainer_logprobs: by the trainer's forward, with the weights that sampled.
-        sampler_logprobs: by the sampler; NaN where unknown: the token's weight is 1.
-        mask: of bool.
-        how: one of the combinations.
-        cap: at least 1. A sequence's product strays further than a token's weight.
-        floor: at most 1.
-
-    Returns:
-        Weights without gradient, zero off the mask. Logarithms are cut at +-20.
+    ``trainer_logprobs`` are taken with the weights that sampled; a token whose sampler's is NaN
+    (unknown) has weight 1. Weights are zero off the mask; logarithms are cut at +-20.
     """
     if how == "none":
         return mask.to(trainer_logprobs.dtype)
@@ -292,20 +276,14 @@ def mismatch_weights(
 
 
 def top_entropy_mask(entropies: Tensor, mask: Tensor, share: float) -> Tensor:
-    """Say which tokens are among the ``share`` of highest entropy.
+    """Say which tokens of the mask are among the ``share``, in (0, 1], of highest entropy.
 
     "Beyond the 80/20 Rule" (arXiv 2506.01939): training on the fifth of tokens about which
     the policy was undecided is enough. Off this mask advantages become zero; denominators,
-    KL penalty and entropy bonus stay over all tokens.
+    KL penalty and entropy bonus stay over all tokens. Tokens tied at the threshold are all in.
 
-    Args:
-        entropies: of all tokens of an optimizer step. Of a micro-batch's alone the threshold would
-            depend on how the step is cut.
-        mask: of bool, True on the tokens the policy wrote.
-        share: in (0, 1].
-
-    Returns:
-        Of bool, within ``mask``. Tokens tied at the threshold are all in.
+    Give it all tokens of an optimizer step: of a micro-batch's alone the threshold would depend on
+    how the step is cut.
     """
     if not 0 < share <= 1:
         raise ValueError(f"share must be in (0, 1], got {share!r}: 0.2 is the paper's")
@@ -359,14 +337,8 @@ def policy_sums(
 def merge_sums(sums: dict[str, float], more: Mapping[str, float]) -> None:
     """Merge another micro-batch's into ``sums``: adds, but takes ``min_`` and ``max_`` as such."""
     for name, value in more.items():
-        if name not in sums:
-            sums[name] = value
-        elif name.startswith("min_"):
-            sums[name] = min(sums[name], value)
-        elif name.startswith("max_"):
-            sums[name] = max(sums[name], value)
-        else:
-            sums[name] += value
+        merge = {"min_": min, "max_": max}.get(name[:4], operator.add)
+        sums[name] = merge(sums[name], value) if name in sums else value
 
 
 def _cut_off(
@@ -380,9 +352,7 @@ def _cut_off(
         return {"low": (log_ratio < -o.clip) & down, "high": (log_ratio > o.upper_clip) & up}
     ratio = _ratio(log_ratio, mask, o)
     if o.surrogate == "cispo":
-        return {
-            "low": (ratio < o.cispo_floor) & (up | down),
-            "high": (ratio > o.cispo_cap) & (up | down),
-        }
+        graded = up | down
+        return {"low": (ratio < o.cispo_floor) & graded, "high": (ratio > o.cispo_cap) & graded}
     found = {"low": (ratio < 1 - o.clip) & down, "high": (ratio > 1 + o.upper_clip) & up}
     return found if o.dual_clip is None else found | {"dual": (ratio > o.dual_clip) & down}

@@ -145,11 +145,9 @@ def attention(config: Any, name: str) -> Iterator[None]:
 def _checkpointer(layer: Any, config: Any) -> Callable[..., Any]:
     def run(call: Callable[..., Any], *given: Any) -> Any:
         layer.training = False  # a layer may ask for dropout by itself
-        return checkpoint(call, *given, use_reentrant=False, context_fn=contexts)
-
-    def contexts() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
         # Backward comes when the model is back to its own attention.
-        return nullcontext(), attention(config, config._attn_implementation)
+        contexts = nullcontext(), attention(config, config._attn_implementation)
+        return checkpoint(call, *given, use_reentrant=False, context_fn=lambda: contexts)
 
     return run
 

@@ -66,14 +66,9 @@ class Table:
         """Make the table of a mask."""
         return cls(there, there.flatten().nonzero()[:, 0])
 
-    @property
-    def tokens(self) -> int:
-        """The number of tokens."""
-        return len(self.places)
-
     def pad(self, x: Tensor) -> Tensor:
         """Pad [tokens, H, E] to [B, H, L, E]."""
-        if self.tokens < self.there.numel():
+        if len(self.places) < self.there.numel():
             empty = x.new_zeros(self.there.numel(), *x.shape[1:])
             x = empty.index_copy(0, self.places, x)
         return x.reshape(*self.there.shape, *x.shape[1:]).transpose(1, 2)
@@ -81,7 +76,7 @@ class Table:
     def pack(self, x: Tensor) -> Tensor:
         """Pack [B, H, L, E] to [tokens, H, E]."""
         x = x.transpose(1, 2).flatten(0, 1)
-        return x if self.tokens == len(x) else x.index_select(0, self.places)
+        return x if len(self.places) == len(x) else x.index_select(0, self.places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +116,7 @@ class Layout:
         positions = [columns.expand_as(in_prompt)[in_prompt], after.expand_as(in_reply)[in_reply]]
         prompt, reply = Table.of(in_prompt), Table.of(in_reply.flatten(0, 1))
         # A prompt's last token predicts a reply's first one, and each token of it the next.
-        firsts = prompt.tokens + fed.flatten().cumsum(0).view(p, g) - fed
+        firsts = len(prompt.places) + fed.flatten().cumsum(0).view(p, g) - fed
         sources = firsts[..., None] + torch.arange(-1, t - 1, device=device)  # [P, G, T]
         sources[..., 0] = (batch.prompt_lengths.cumsum(0) - 1)[:, None]
         layout = cls(torch.cat(ids), torch.cat(positions), prompt, reply, g)
@@ -144,21 +139,9 @@ def _attend(
 ) -> tuple[Tensor, None]:
     """Let prompt tokens see the prompt; a reply's tokens the prompt and their own reply.
 
-    Args:
-        module: unused; transformers passes it.
-        query: [1, H, N, E].
-        key: [1, K, N, E].
-        value: as ``key``.
-        attention_mask: unused; the layout says who sees whom.
-        scaling: of the products, E ** -0.5 by default.
-        dropout: must be 0.
-        sliding_window: tokens that a token sees, itself included.
-        softcap: bound of the scores; on an accelerator only.
-        shared_prefix: passed through the model by :func:`shared_forward`.
-        others: options that this attention lacks must be None.
-
-    Returns:
-        [1, N, H, E], and no weights.
+    Called by transformers with ``query`` [1, H, N, E], ``key`` and ``value`` [1, K, N, E], the
+    scale, window and cap of the model, and the layout that :func:`shared_hidden` passes through it.
+    A window counts the token itself. Returns [1, N, H, E], and no weights.
     """
     on_cpu = query.device.type == "cpu"
     unknown = [k for k in ("s_aux", "position_bias") if others.get(k) is not None]
@@ -185,18 +168,9 @@ def attend_by_copies(
 ) -> Tensor:
     """Attend by :func:`scaled_dot_product_attention`, each reply with a copy of its prompt's keys.
 
-    Args:
-        query: [N, H, E]; this, key and value get a gradient.
-        key: [N, K, E].
-        value: [N, K, E].
-        layout: where prompts and replies are.
-        scale: of the products.
-        window: tokens that a token sees, or None for all before it.
-
-    Returns:
-        [N, H, E].
+    ``query`` is [N, H, E], ``key`` and ``value`` are [N, K, E], the result is [N, H, E].
     """
-    n, g, table = layout.prompt.tokens, layout.replies, layout.reply
+    n, g, table = len(layout.prompt.places), layout.replies, layout.reply
     of_prompt, of_reply = _masks(layout, window)
     q, k, v = (layout.prompt.pad(x[:n]) for x in (query, key, value))
     gqa = query.shape[1] != key.shape[1]
@@ -205,7 +179,7 @@ def attend_by_copies(
         q, k, v, attn_mask=of_prompt, is_causal=of_prompt is None, scale=scale, enable_gqa=gqa
     )
     first = layout.prompt.pack(found)
-    if not table.tokens:
+    if not len(table.places):
         return first
     rest = scaled_dot_product_attention(
         table.pad(query[n:]),
@@ -255,14 +229,13 @@ def attend_by_blocks(
     As :func:`attend_by_copies`, of [1, H, N, E] to [1, N, H, E]; ``softcap`` bounds the scores:
     ``softcap * tanh(score / softcap)``.
     """
-    compiled = query.device.type != "cpu"
     if ("blocks", window) not in layout.masks:
         prompt, reply, device = layout.prompt, layout.reply, query.device
         groups = torch.arange(len(prompt.there), device=device)[:, None].expand_as(prompt.there)
         numbers = torch.arange(len(reply.there), device=device)[:, None].expand_as(reply.there)
         numbers = numbers[reply.there]
         group = torch.cat([groups[prompt.there], numbers // layout.replies])
-        own = torch.cat([numbers.new_full((prompt.tokens,), -1), numbers])
+        own = torch.cat([numbers.new_full((len(prompt.places),), -1), numbers])
         place = layout.positions
 
         def seen(b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
@@ -276,7 +249,7 @@ def attend_by_blocks(
     def capped(score: Tensor, *_: Any) -> Tensor:
         return score if not softcap else softcap * torch.tanh(score / softcap)
 
-    attend = _compiled_flex_attention() if compiled else flex_attention
+    attend = flex_attention if query.device.type == "cpu" else _compiled_flex_attention()
     found: Tensor = attend(
         query,
         key,

@@ -48,16 +48,15 @@ class StepLines:
         line = (json.dumps(row, allow_nan=False) + "\n").encode()
         end = os.fstat(self._file.fileno()).st_size
         try:
-            written = self._file.write(line)
-            if written != len(line):
+            if self._file.write(line) != len(line):
                 raise OSError("the disk is full")
         except OSError as error:
             with contextlib.suppress(OSError):  # the disk may be gone altogether
                 os.truncate(self._file.fileno(), end)
             if not self._failed:
-                self._failed = True
                 message = f"cannot write {self.path.name}: {error}. Training goes on without"
                 warnings.warn(message, WatchWarning, stacklevel=3)
+            self._failed = True
 
     def close(self) -> None:
         """Close the file."""
@@ -101,11 +100,10 @@ ABOUT, FILE, SAMPLES = "run.json", "metrics.jsonl", "samples.jsonl"
 def write_about(
     directory: str | Path, config: Mapping[str, Any], about: Mapping[str, Any] | None = None
 ) -> None:
-    """Write ``run.json``: ``config``, ``about``, ``versions``, ``machine`` and its ``started``.
+    """Write ``run.json``: ``config``, ``about``, ``versions``, ``machine`` and ``started``.
 
     No secret is written. A run that is resumed adds its start to those before. A file that cannot
-    be written is reported; the run goes on. ``about`` is whatever else identifies the run,
-    such as its environment and model.
+    be written is reported; the run goes on.
     """
     path = Path(directory) / ABOUT
     before = read_about(directory)

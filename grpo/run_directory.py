@@ -71,11 +71,7 @@ def alone_in(out_dir: Path) -> Iterator[None]:
 
 
 def require_room(directory: Path, model: Any, *, checkpoints: int) -> None:
-    """Require that checkpoints can be written, before training starts.
-
-    Raises:
-        OSError: the directory cannot be made or written to, or has too little room.
-    """
+    """Raise OSError if so many checkpoints cannot be written, before training starts."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=directory):
@@ -133,9 +129,8 @@ def find_start(out_dir: Path, *, resume: bool) -> Path | None:
             continue
         return path
     damaged = [path.name for path in sorted(checkpoints.glob("damaged-*"))]
-    steps = (
-        max((row["step"] for row in read_metrics(metrics)), default=0) if metrics.exists() else 0
-    )
+    rows = read_metrics(metrics) if metrics.exists() else []
+    steps = max((row["step"] for row in rows), default=0)
     if damaged or steps or not begun(out_dir):
         only = f"only {', '.join(damaged)}" if damaged else "no checkpoint"
         lost = f", and {FILE} the rows of {steps} step(s)" if steps else ""
@@ -148,11 +143,7 @@ def find_start(out_dir: Path, *, resume: bool) -> Path | None:
 
 
 def require_same(settings: Mapping[str, Any], before: Mapping[str, Any], where: Path) -> None:
-    """Require that a run goes on with the settings that it began with, but for some.
-
-    Raises:
-        CheckpointError: others have changed.
-    """
+    """Raise CheckpointError if settings that must stay differ from those that a run began with."""
     known = {k: v for k, v in settings.items() if k in before and k not in MAY_CHANGE}
     if changed := {k: before[k] for k, v in known.items() if before[k] != v}:
         raise CheckpointError(

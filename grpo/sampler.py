@@ -15,7 +15,6 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from ..envs import Completion, Conversation, ExtendingPolicy
@@ -35,11 +34,7 @@ def encode_all(
 ) -> list[list[int]]:
     """Encode each conversation, beginning with its prefix; equal neighbours are encoded once.
 
-    Args:
-        tokenizer: see :func:`~assay.envs.turn_tokens.extend_prompt`.
-        conversations: what was said so far.
-        prefixes: for each, all tokens up to the end of the policy's last turn.
-        options: given to the chat template, which there must be then.
+    As :func:`~assay.envs.turn_tokens.extend_prompt` does; ``options`` need a chat template.
     """
     if options and not tokenizer.chat_template:
         raise ValueError(
@@ -47,9 +42,8 @@ def encode_all(
             "template: leave it at None, or set tokenizer.chat_template"
         )
     prompts: list[list[int]] = []
-    asked = zip(conversations, prefixes, strict=True)
-    for (conversation, prefix), copies in groupby(asked):
-        ids = extend_prompt(tokenizer, conversation, prefix, options)
+    for asked, copies in groupby(zip(conversations, prefixes, strict=True)):
+        ids = extend_prompt(tokenizer, *asked, options)
         prompts += [ids for _ in copies]
     return prompts
 
@@ -70,6 +64,20 @@ class Sample:
     logprobs: list[float] = field(default_factory=list)
     finish: Literal["stop", "length"] = "length"
 
+    def add(self, token: int, logprob: float, ends: set[int], stop: StopStrings | None) -> None:
+        """Add a token, unless the reply has ended."""
+        if self.finish == "stop":
+            return
+        if token < 0:
+            raise ValueError(
+                "the model's logits are not finite, so there is nothing to draw from: its "
+                "weights are broken. Go back to an earlier checkpoint, and lower learning_rate"
+            )
+        self.ids.append(token)
+        self.logprobs.append(logprob)
+        if token in ends or (stop is not None and stop.complete(self.ids)):
+            self.finish = "stop"
+
 
 @torch.no_grad()
 def sample(
@@ -86,25 +94,14 @@ def sample(
     seed: int = 0,
     rows: Sequence[int] | None = None,
 ) -> list[Sample]:
-    """Sample one reply to each prompt.
+    """Sample one reply to each prompt of token ids; equal neighbours are computed once.
 
-    Token t of row i is chosen by a random number that depends on ``(seed, rows[i], t)`` alone. A
-    batch that is split into several calls therefore draws the same replies, up to the rounding of
-    matrix products of another shape: that moves a log-probability by some 1e-6, and once in a long
-    while a token that lies on the edge.
+    Token t of row i is chosen by a random number that depends on ``(seed, rows[i], t)`` alone
+    (``rows`` are 0, 1, ... by default). A batch that is split into several calls therefore draws
+    the same replies, up to the rounding of matrix products of another shape: that moves a
+    log-probability by some 1e-6, and once in a long while a token that lies on the edge.
 
-    Args:
-        model: a causal LM whose cache is one of keys and values.
-        prompts: token ids of each row, none empty. Equal neighbours are computed once.
-        max_new_tokens: tokens after which a reply is cut off.
-        eos_ids: tokens that end a reply.
-        stop: texts that end a reply.
-        temperature: see :class:`~assay.grpo.draw.Distribution`; the next three are for evaluation.
-        top_k: likewise.
-        min_p: likewise.
-        top_p: likewise.
-        seed: see above.
-        rows: number of each row; by default 0, 1, ...
+    ``temperature`` and the cuts are those of :class:`~assay.grpo.draw.Distribution`.
 
     Raises:
         ValueError: a prompt has no tokens, a setting is out of its range, or the model's logits
@@ -118,76 +115,36 @@ def sample(
     model = causal_lm(model)
     require_positions(model, max(map(len, prompts)), max_new_tokens)
     device = model.device
-    steps_a_look = _STEPS_A_LOOK.get(device.type, 8)
-    replies = _Replies(len(prompts), max_new_tokens, eos_ids, stop)
+    steps_a_look, ends = _STEPS_A_LOOK.get(device.type, 8), set(eos_ids)
+    replies = [Sample() for _ in prompts]
     numbers = np.arange(len(prompts)) if rows is None else np.array(rows)
     chances = torch.from_numpy(uniforms(seed, numbers, max_new_tokens)).to(device)  # [B, T]
     runs = [(prompt, len(list(copies))) for prompt, copies in groupby(prompts)]
-    # Weights are cast once for all tokens. A checkpointed model in training mode drops its cache.
+    # In training mode dropout makes it another policy, and a checkpointed model drops its cache.
     with evaluating(model), computing(model):
         _, make = choose_decoder(model)
         decoder = make(model, [p for p, _ in runs], [n for _, n in runs], max_new_tokens - 1)
-        live = np.arange(len(prompts))
+        live = list(replies)
         drawn: list[tuple[Tensor, Tensor]] = []
         for t in range(max_new_tokens):
             tokens, logprobs = distribution.draw(decoder.logits, chances[:, t])
             drawn.append((tokens, logprobs))
             if len(drawn) == steps_a_look or t + 1 == max_new_tokens:
-                replies.add(live, drawn)
+                found = (torch.stack(values).tolist() for values in zip(*drawn, strict=True))
+                for of_step in zip(*found, strict=True):
+                    for reply, token, logprob in zip(live, *of_step, strict=True):
+                        reply.add(token, logprob, ends, stop)
                 drawn = []
-                going = np.flatnonzero(~replies.done[live]).tolist()
+                going = [i for i, reply in enumerate(live) if reply.finish == "length"]
                 if t + 1 == max_new_tokens or not going:
                     break
                 if len(going) < len(live):
                     order = _closed_up(len(live), going)
                     kept = torch.tensor(order, device=device)
-                    live, chances, tokens = live[order], chances[kept], tokens[kept]
+                    live, chances, tokens = [live[i] for i in order], chances[kept], tokens[kept]
                     decoder.keep(kept)
             decoder.feed(tokens.clamp(min=0))
-    return replies.samples()
-
-
-class _Replies:
-    """The replies so far, of at most ``room`` tokens, and which of them are done."""
-
-    def __init__(self, rows: int, room: int, ends: Sequence[int], stop: StopStrings | None) -> None:
-        self.done = np.zeros(rows, dtype=np.bool_)
-        self._ids = np.zeros((rows, room), dtype=np.int64)
-        self._logprobs = np.zeros((rows, room), dtype=np.float32)
-        self._lengths = np.zeros(rows, dtype=np.int64)
-        self._ends, self._stop = np.array(sorted(ends), dtype=np.int64), stop
-        self._step = 0
-
-    def add(self, rows: NDArray[np.int64], drawn: Sequence[tuple[Tensor, Tensor]]) -> None:
-        """Add the tokens of some steps to these rows, up to where each ends."""
-        steps = zip(
-            torch.stack([tokens for tokens, _ in drawn]).cpu().numpy(),
-            torch.stack([logprobs for _, logprobs in drawn]).cpu().numpy(),
-            strict=True,
-        )
-        for tokens, logprobs in steps:
-            going = ~self.done[rows]
-            to, tokens, t = rows[going], tokens[going], self._step
-            if (tokens < 0).any():
-                raise ValueError(
-                    "the model's logits are not finite, so there is nothing to draw from: its "
-                    "weights are broken. Go back to an earlier checkpoint, and lower learning_rate"
-                )
-            self._ids[to, t], self._logprobs[to, t] = tokens, logprobs[going]
-            self._lengths[to] = self._step = t + 1
-            self.done[to] = (tokens[:, None] == self._ends).any(1)
-            if self._stop and len(to):
-                late = self._ids[:, max(0, t + 1 - self._stop.window) : t + 1]
-                self.done[to] |= [self._stop.complete(late[row].tolist()) for row in to]
-
-    def samples(self) -> list[Sample]:
-        """Return all replies, in order."""
-        return [
-            Sample(ids[:n].tolist(), logprobs[:n].tolist(), "stop" if done else "length")
-            for ids, logprobs, n, done in zip(
-                self._ids, self._logprobs, self._lengths, self.done, strict=True
-            )
-        ]
+    return replies
 
 
 def _closed_up(rows: int, going: Sequence[int]) -> list[int]:
@@ -222,21 +179,15 @@ class ModelPolicy:
     same conversations give the same replies, however they are split into calls and batches
     (to rounding, see :func:`assay.grpo.sample`).
 
+    If the tokenizer has a chat template that is applied, with the prompt for the assistant's turn
+    and ``chat_template_kwargs``; else the messages' contents are joined as they are.
+    ``temperature`` and the cuts are those of :class:`~assay.grpo.draw.Distribution`.
+
     Args:
-        model: a causal LM.
-        tokenizer: its tokenizer. If it has a chat template that is applied, with the prompt
-            for the assistant's turn; else the messages' contents are joined as they are.
-        max_new_tokens: tokens after which a reply is cut off.
-        temperature: divides the logits; 0 takes the most likely token.
-        top_k: for evaluation only, as the next two; see :class:`~assay.grpo.draw.Distribution`.
-        min_p: likewise.
-        top_p: likewise.
         stop: texts that end a reply, found also across tokens. The reply keeps the token that
             completes such a text, so its text ends with it, and with what else that token says.
-        seed: of the first calls.
         rows_per_batch: replies decoded side by side; this and the length of the prompts decide how
             much memory the cache takes.
-        chat_template_kwargs: given to the chat template, such as ``{"enable_thinking": False}``.
         world: processes that each play a share of the tasks; see :mod:`~assay.grpo.tasks`.
     """
 
@@ -294,28 +245,20 @@ class ModelPolicy:
                 are over, so that no prompt can go on from them.
         """
         prompts = encode_all(self.tokenizer, conversations, prefixes, self.chat_template_kwargs)
-        rows, training = self.rows.of(prefixes), self.model.training
-        found: list[Completion] = []
-        self.model.eval()  # dropout would make the log-probabilities another policy's
-        try:
-            for start in range(0, len(prompts), self.rows_per_batch):
-                part = slice(start, start + self.rows_per_batch)
-                found += self._answer(prompts[part], rows[part])
-        finally:
-            self.model.train(training)
-        return found
-
-    def _answer(self, prompts: Sequence[list[int]], rows: Sequence[int]) -> list[Completion]:
-        samples = sample(
-            self.model,
-            prompts,
-            max_new_tokens=self.max_new_tokens,
-            eos_ids=self.eos_ids,
-            stop=self.stop,
-            **asdict(self.distribution),
-            seed=self.seed,
-            rows=rows,
-        )
+        rows = self.rows.of(prefixes)
+        samples: list[Sample] = []
+        for start in range(0, len(prompts), self.rows_per_batch):
+            part = slice(start, start + self.rows_per_batch)
+            samples += sample(
+                self.model,
+                prompts[part],
+                max_new_tokens=self.max_new_tokens,
+                eos_ids=self.eos_ids,
+                stop=self.stop,
+                **asdict(self.distribution),
+                seed=self.seed,
+                rows=rows[part],
+            )
         texts = self.tokenizer.batch_decode([s.ids for s in samples], skip_special_tokens=True)
         found = []
         for number, prompt, s, text in zip(rows, prompts, samples, texts, strict=True):

@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from ..envs import (
-    EpisodeGroup,
-    Policy,
-    Refill,
-    Sampler,
-    Task,
-    TextEnv,
-    play,
-    scheduled,
-)
+from ..envs import EpisodeGroup, Policy, Refill, Sampler, Task, TextEnv, play, scheduled
 from ..envs.datasets.splits import refuse_overlap, refuse_training
 from ..envs.group_summary import Score
 from ..envs.rollout import play_in_chunks
@@ -31,6 +22,11 @@ seen.
 """
 
 
+def unwrapped(rollout: Rollout) -> Rollout:
+    """Return the rollout that dynamic sampling repeats, or the rollout itself."""
+    return rollout.rollout if isinstance(rollout, Refill) else rollout
+
+
 @runtime_checkable
 class Kept(Protocol):
     """A rollout with a state, which checkpoints keep."""
@@ -43,16 +39,10 @@ class Kept(Protocol):
 
 
 def evaluate(policy: Policy, rollout: Rollout, *, step: int = 0, samples: int = 1) -> Score:
-    """Roll out once and sum up.
-
-    Args:
-        policy: answers the tasks.
-        rollout: gives the episodes of the held-out tasks, one or more for each.
-        step: passed on to ``rollout``.
-        samples: episodes that each task should have.
+    """Roll out the held-out tasks once and sum up.
 
     Raises:
-        ValueError: a task has fewer.
+        ValueError: a task has fewer episodes than ``samples``.
     """
     return score_of(rollout(policy, step), samples)
 
@@ -95,25 +85,14 @@ def training_tasks(
     rollout.play_tasks = play_tasks
     if not config.max_refills:
         return rollout
-    return Refill(
-        rollout,
-        config.prompts_per_step,
-        attempts=1 + config.max_refills,
-        max_none_share=config.max_none_share,
-    )
+    attempts, share = 1 + config.max_refills, config.max_none_share
+    return Refill(rollout, config.prompts_per_step, attempts=attempts, max_none_share=share)
 
 
 def held_out_tasks(
     env: TextEnv, count: int, *, group_size: int = 1, play_tasks: PlayTasks | None = None
 ) -> Rollout:
-    """Roll out the first ``count`` different tasks of an environment, or all, every time.
-
-    Args:
-        env: of tasks that are not trained on.
-        count: how many tasks, at least 1.
-        group_size: replies to each.
-        play_tasks: as for :func:`training_tasks`.
-    """
+    """Roll out the first ``count`` different tasks of an environment, or all, every time."""
     if count < 1:
         raise ValueError(f"count must be at least 1, got {count}")
     tries = range(20 * count if env.source.size is None else min(count, env.source.size))
@@ -143,9 +122,8 @@ class Tasks:
         if config is not None and config.max_prompt_tokens:
             options = getattr(policy, "chat_template_kwargs", None)
             ids = [encode_all(policy.tokenizer, [t.messages], [()], options)[0] for t in tasks]
-            short = [
-                t for t, i in zip(tasks, ids, strict=True) if len(i) <= config.max_prompt_tokens
-            ]
+            known, most = zip(tasks, ids, strict=True), config.max_prompt_tokens
+            short = [task for task, prompt in known if len(prompt) <= most]
             self.too_long, tasks = len(tasks) - len(short), short
 
         def play_here(mine: Sequence[Task]) -> list[EpisodeGroup]:
@@ -242,8 +220,7 @@ def splits_of(rollout: Rollout, held_out: Rollout | None, config: GRPOConfig) ->
     Raises:
         ValueError: prompts are in both, and ``config`` does not allow it.
     """
-    inner = rollout.rollout if isinstance(rollout, Refill) else rollout
-    found: dict[str, Any] = {}
+    inner, found = unwrapped(rollout), dict[str, Any]()
     train = inner.env.source if isinstance(inner, Tasks) else None
     if train is not None:
         found["train"] = train.split

@@ -10,7 +10,6 @@ from itertools import chain
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from .batch import Batch, Row, by_prompt, deal, micro_batches
 from .config import GRPOConfig
@@ -61,14 +60,9 @@ def accumulate_gradient(
 ) -> dict[str, float]:
     """Add the gradient of the loss over ``rows`` to the model's.
 
-    Rows without a gradient are left out (:func:`rows_with_gradient`); the denominator counts them.
-
-    Args:
-        model: whose parameters' ``grad`` is added to.
-        forward: see :mod:`assay.grpo.logprobs`.
-        rows: all rows of the optimizer step; if ``beta`` is not 0, with their reference.
-        config: its objective, temperature and token budget.
-        denominator: of the loss, if these are not all rows of the optimizer step.
+    Rows without a gradient are left out (:func:`rows_with_gradient`); the denominator counts them,
+    and is given if these are not all rows of the optimizer step. With a KL penalty they hold their
+    reference.
 
     Returns:
         ``loss`` (already a mean), ``entropy`` (its sum over the tokens that were computed), and
@@ -77,24 +71,25 @@ def accumulate_gradient(
     if denominator is None:
         denominator = denominator_of(rows, config)
     sums: dict[str, float] = {}
-    for groups in micro_batches(
-        by_prompt(rows_with_gradient(rows, config)), budget=config.tokens_per_batch
-    ):
+    teaching = by_prompt(rows_with_gradient(rows, config))
+    for groups in micro_batches(teaching, budget=config.tokens_per_batch):
         batch = Batch.of(groups, device=model.device)
         logprobs, entropy = forward(model, batch, config.temperature)
-        reference = None if batch.reference is None else _flat(batch.reference)
-        flat = _flat(logprobs), _flat(batch.old_logprobs), _flat(batch.advantages)
-        mask = _flat(batch.mask)
+        reference = None if batch.reference is None else batch.reference.flatten(0, 1)
+        given = logprobs, batch.old_logprobs, batch.advantages, batch.mask
+        p, old, advantages, mask = (x.flatten(0, 1) for x in given)  # [P, G, T] to [B, T]
         loss = policy_loss(
-            *flat,
+            p,
+            old,
+            advantages,
             mask,
             config,
             denominator=denominator,
             reference_logprobs=reference,
-            entropy=_flat(entropy),
+            entropy=entropy.flatten(0, 1),
         )
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
-        found = policy_sums(*flat, mask, config, reference_logprobs=reference)
+        found = policy_sums(p, old, advantages, mask, config, reference_logprobs=reference)
         own = {"loss": float(loss.detach()), "entropy": float(entropy.detach().sum())}
         merge_sums(sums, own | found)
     return sums
@@ -119,7 +114,12 @@ class Updater:
         *,
         shard: bool = False,
     ) -> None:
-        _require_own_device(model, world)
+        several = world.size > 1 and model.device.type == "cuda"
+        if several and model.device.index != (mine := torch.cuda.current_device()):
+            raise ValueError(
+                f"process {world.rank} has cuda:{mine} for its own, and its model is on "
+                f"{model.device}: call World.join() before load_model(..., device='cuda')"
+            )
         self._model, self._forward, self._config, self._world = model, forward, config, world
         for parameter in model.parameters():
             world.copy_(parameter.data)
@@ -196,17 +196,6 @@ class Updater:
 _NOTHING = Row((0,), (0,), (True,), (0.0,), (0.0,))
 
 
-def _require_own_device(model: Any, world: World) -> None:
-    if world.size == 1 or model.device.type != "cuda":
-        return
-    mine = torch.cuda.current_device()
-    if model.device.index != mine:
-        raise ValueError(
-            f"process {world.rank} has cuda:{mine} for its own, and its model is on "
-            f"{model.device}: call World.join() before load_model(..., device='cuda')"
-        )
-
-
 def update_metrics(sums: dict[str, float], norms: list[float], rate: float) -> dict[str, float]:
     """Return means over tokens and optimizer steps; NaN if no step was taken."""
     tokens, updates = sums.get("tokens", 0.0), len(norms)
@@ -224,8 +213,3 @@ def update_metrics(sums: dict[str, float], norms: list[float], rate: float) -> d
         if "kl_k3" in sums:
             row |= {"kl": sums["kl_k3"] / tokens, "kl/k1": sums["kl_k1"] / tokens}
     return row
-
-
-def _flat(x: Tensor) -> Tensor:
-    """Flatten [P, G, T] to [B, T]."""
-    return x.flatten(0, 1)

@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import httpx
+from torch.distributed.elastic.utils.distributed import get_free_port
 
 _LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # that vLLM takes
 # Run the server, and end its process group when it ends or when our end of stdin closes.
@@ -63,7 +63,7 @@ class VLLMServer:
         start_s: float = 1800.0,
     ) -> None:
         self.log, self.start_s = Path(log), start_s
-        port = port or free_port()
+        port = port or get_free_port()  # type: ignore[no-untyped-call]  # torch
         self.url = f"http://127.0.0.1:{port}"
         given: dict[str, object] = {"host": "127.0.0.1", "port": port, "dtype": dtype}
         given |= {"logprobs-mode": "processed_logprobs", "generation-config": "vllm"}
@@ -149,10 +149,3 @@ def healthy(url: str) -> bool:
         return httpx.get(f"{url}/health", timeout=10, trust_env=False).status_code == 200
     except httpx.HTTPError:
         return False
-
-
-def free_port() -> int:
-    """Find a port that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -32,7 +32,7 @@ from assay.grpo import (
     read_metrics,
     tiny_model,
 )
-from assay.grpo import vllm_weights as engine
+from assay.grpo import vllm as engine
 from assay.grpo.vllm import ServedCompletion
 
 PYTHON = os.environ.get("ASSAY_VLLM_PYTHON", "")

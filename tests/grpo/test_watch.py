@@ -26,9 +26,15 @@ from rich.console import Console
 from assay.envs import Episode, EpisodeGroup, Span, Task
 from assay.envs.group_summary import rollout_metrics, sample_groups
 from assay.grpo import GRPOConfig, Learner, read_metrics
-from assay.grpo.log import MetricsLog, Progress, due, progress_text
+from assay.grpo.log import (
+    Background,
+    MetricsLog,
+    Progress,
+    due,
+    progress_text,
+    require_trackers,
+)
 from assay.grpo.records import WatchWarning, read_about
-from assay.grpo.trackers import Background, require_trackers
 from assay.verifiers import Status, Verdict
 from assay.verifiers.visible import visible
 
@@ -171,7 +177,7 @@ def test_a_tracker_that_hangs_does_not_slow_the_run(tmp_path: Path) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for step in range(100):
-            tracker.write({"step": step})
+            tracker.put(lambda t, row={"step": step}: t.write(row))
         tracker.close()
     (told,) = caught
     assert "5 rows wait for it" in str(told.message)

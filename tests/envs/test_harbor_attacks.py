@@ -1,8 +1,6 @@
-"""Attacks on the grading of Harbor tasks, under each backend: none is paid, none is a fault."""
+"""Attacks on the grading of Harbor tasks, and honest work, under each backend."""
 
 import os
-import sys
-import sysconfig
 import tomllib
 from pathlib import Path
 
@@ -46,8 +44,16 @@ def box(request):
         yield made
 
 
+@pytest.fixture(scope="module")
+def purelib(box):
+    """The folder of packages in the image, whose Python may be another than ours."""
+    with box.session("assay-shell:latest") as session:
+        line = "import sysconfig; print(sysconfig.get_paths()['purelib'], end='')"
+        return session.exec(["python3", "-c", line]).text
+
+
 @pytest.fixture
-def task(tmp_path):
+def task(tmp_path, purelib):
     """A function that writes a task folder and loads it."""
 
     def make(tests=None, docker="", toml="") -> HarborTask:
@@ -55,9 +61,7 @@ def task(tmp_path):
         files.setdefault("test.sh", PYTEST if "test_outputs.py" in files else COMPARE)
         (tmp_path / "environment").mkdir()
         (tmp_path / "tests").mkdir()
-        (tmp_path / "task.toml").write_text(
-            toml.replace("PURELIB", sysconfig.get_path("purelib", vars={"base": sys.base_prefix}))
-        )
+        (tmp_path / "task.toml").write_text(toml.replace("PURELIB", purelib))
         (tmp_path / "instruction.md").write_text("Write `/app/answer`.")
         dockerfile = f"FROM assay-shell:latest\nWORKDIR /app\n{docker}\n"
         (tmp_path / "environment" / "Dockerfile").write_text(dockerfile)
@@ -73,48 +77,16 @@ def task(tmp_path):
 def test_no_attack_is_paid(box, task, row) -> None:
     made = task(row.get("tests"), row.get("docker", ""), row.get("toml", ""))
     trial = run_trial(made, CommandAgent(TABLE["common"] + row["agent"]), box)
-    assert (trial.reward, trial.graded.grading) == (0.0, "separate"), trial
+    if row.get("shared"):  # it cannot be held off, and is named
+        assert trial.graded.grading == "shared", trial
+    else:
+        assert (trial.reward, trial.graded.grading) == (0.0, "separate"), trial.to_json()
 
 
-HONEST = [
-    ("true", {}, "echo zq17 > /app/answer"),
-    ("a link with a way back", {}, "mkdir a b; echo zq17 > a/x; ln -s b/../a/x /app/answer"),
-    (
-        "modules and programs of the agent's, where the image looks for them",
-        {
-            "tests": {
-                "test_outputs.py": """
-import subprocess, sys, tempfile
-def test_answer(tmp_path):
-    import found
-    assert found.find() == "zq17"
-    line = "import found; print(found.find())"
-    for command in ([sys.executable, "-c", line], ["sh", "-c", f"python3 -c '{line}'"]):
-        assert subprocess.check_output(command, cwd="/").strip() == b"zq17"
-    with tempfile.NamedTemporaryFile("w") as file:
-        print("in", file=file, flush=True)
-        assert subprocess.check_output(["cat", file.name]) == b"in\\n"
-    (tmp_path / "in").write_text("1")
-    subprocess.run(["sh", "-c", "echo 2 > in; mkdir out"], cwd=tmp_path, check=True)
-    assert (tmp_path / "in").read_text() == "2\\n"
-"""
-            },
-            "docker": "ENV PYTHONPATH=/app/src",
-        },
-        "mkdir src; echo 'def find(): return \"zq17\"' > src/found.py",
-    ),
-    (
-        "a package that is an artifact",
-        {key: value for row in TABLE["attack"] if row["name"] == "an artifact that is a package"
-         for key, value in row.items() if key in ("tests", "docker", "toml")},
-        "echo 'def find(): return \"zq17\"' > /small/__init__.py",
-    ),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "made", "work"), HONEST, ids=lambda value: str(value)[:40])
-def test_honest_work_is_paid(box, task, name, made, work) -> None:
-    built = task(**made)
-    trial = run_trial(built, CommandAgent(work), box)
+@pytest.mark.parametrize("row", TABLE["honest"], ids=lambda row: row["name"])
+def test_honest_work_is_paid(box, task, row) -> None:
+    made = next((r for r in TABLE["attack"] if r["name"] == row.get("same_as")), row)
+    built = task(made.get("tests"), made.get("docker", ""), made.get("toml", ""))
+    trial = run_trial(built, CommandAgent(row["agent"]), box)
     assert trial.reward == 1.0, trial.graded.log
     assert run_trial(built, nop, box).reward == 0.0

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.envs.harbor import CommandAgent, HarborTask, nop, run_trial
+from assay.envs.harbor import CommandAgent, HarborEnv, HarborTask, nop, run_trial
+from assay.envs.tools.calls import written_call
 from assay.sandbox import Sandbox, build_image, describe
 from assay.sandbox.backends.bwrap import bwrap_fault
 from assay.sandbox.backends.docker import daemon_fault
@@ -90,3 +91,64 @@ def test_honest_work_is_paid(box, task, row) -> None:
     trial = run_trial(built, CommandAgent(row["agent"]), box)
     assert trial.reward == 1.0, trial.graded.log
     assert run_trial(built, nop, box).reward == 0.0
+
+
+def two_steps(made: HarborTask) -> HarborTask:
+    """Return a task of two steps, of which the second brings files to the working folder."""
+    for name in ("one", "two"):
+        folder = made.folder / "steps" / name
+        (folder / "workdir").mkdir(parents=True)
+        (folder / "workdir" / "given").write_text("zq17\n")
+        (folder / "instruction.md").write_text(f"Do step {name}.")
+    (made.folder / "task.toml").write_text("[[steps]]\nname = 'one'\n[[steps]]\nname = 'two'\n")
+    return HarborTask.load(made.folder)
+
+
+SPOILED = (
+    "rm -rf /app && ln -s /tmp /app",
+    "rm -rf /app && touch /app",
+    "mv /bin/sh /bin/true-sh; printf '#!/bin/true-sh\\necho x\\n' > /bin/sh; chmod 755 /bin/sh",
+)
+
+
+@pytest.mark.parametrize("spoil", SPOILED)
+def test_a_step_that_the_agent_spoils_is_no_fault(box, task, spoil) -> None:
+    """Else it could have no score instead of a low one, or end the whole batch."""
+    trial = run_trial(two_steps(task()), CommandAgent(spoil), box)
+    assert trial.reward == 0.0, trial.to_json()
+
+
+@pytest.mark.parametrize("spoil", SPOILED[:2])
+def test_a_policy_that_spoils_its_next_step_keeps_its_score(box, task, spoil) -> None:
+    env = HarborEnv(two_steps(task()).folder, sandbox=box)
+    env.reset(seed=0)
+    env.step(written_call("bash", {"command": spoil}))
+    _, reward, done, *_ = env.step(written_call("submit", {}))
+    assert (reward, done) == (0.0, True)
+    env.close()
+
+
+def test_tools_have_the_rights_of_the_agents_user(box, task) -> None:
+    """Files that it may not read are not read for it, and those of others are not replaced."""
+    hidden = (
+        "RUN mkdir -m 700 /hidden && echo zq17 > /hidden/x && echo a > /given && chmod 777 /app"
+    )
+    env = HarborEnv(task(docker=hidden, toml="agent.user = 1000").folder, sandbox=box)
+    env.reset(seed=0)
+
+    def call(tool: str, **arguments: object) -> str:
+        return env.step(written_call(tool, arguments))[0]
+
+    said = [
+        call("read_file", path="/hidden/x"),
+        call("write_file", path="/hidden/y", content="1"),
+        call("write_file", path="/usr/bin/diff", content="1"),
+        call("edit", path="/given", old="a", new="b"),
+    ]
+    assert all("Permission denied" in text for text in said), said
+    assert "zq17" not in "".join(said)
+    assert "written" in call("write_file", path="/app/new/run", content="#!/bin/sh\necho 1\n")
+    call("bash", command="chmod 700 /app/new/run")
+    assert "edited" in call("edit", path="/app/new/run", old="echo 1", new="echo zq17")
+    assert "zq17" in call("bash", command="/app/new/run")
+    env.close()

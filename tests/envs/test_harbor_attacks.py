@@ -45,16 +45,15 @@ def box(request):
         yield made
 
 
-@pytest.fixture(scope="module")
-def purelib(box):
-    """The folder of packages in the image, whose Python may be another than ours."""
+def purelib(box) -> str:
+    """Return the folder of packages in the image, whose Python may be another than ours."""
     with box.session("assay-shell:latest") as session:
         line = "import sysconfig; print(sysconfig.get_paths()['purelib'], end='')"
         return session.exec(["python3", "-c", line]).text
 
 
 @pytest.fixture
-def task(tmp_path, purelib):
+def task(tmp_path, box):
     """A function that writes a task folder and loads it."""
 
     def make(tests=None, docker="", toml="") -> HarborTask:
@@ -62,7 +61,8 @@ def task(tmp_path, purelib):
         files.setdefault("test.sh", PYTEST if "test_outputs.py" in files else COMPARE)
         (tmp_path / "environment").mkdir()
         (tmp_path / "tests").mkdir()
-        (tmp_path / "task.toml").write_text(toml.replace("PURELIB", purelib))
+        toml = toml.replace("PURELIB", purelib(box)) if "PURELIB" in toml else toml
+        (tmp_path / "task.toml").write_text(toml)
         (tmp_path / "instruction.md").write_text("Write `/app/answer`.")
         dockerfile = f"FROM assay-shell:latest\nWORKDIR /app\n{docker}\n"
         (tmp_path / "environment" / "Dockerfile").write_text(dockerfile)

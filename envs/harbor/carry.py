@@ -179,9 +179,9 @@ def collect(
 
     names = [p for p in dict.fromkeys(map(normal, wanted)) if may(p)]
     deleted = [p for p in filter(may, deleted) if not _startup_below(p, home)]
-    paths = _added_paths(session, python, may) if changes else ()
+    added = _added_paths(session, python, may) if changes else ()
     if not names:
-        return Carried((), tuple(deleted), paths)
+        return Carried((), tuple(deleted), added)
     listed = "\0".join(f".{path}" for path in names).encode("utf-8", "surrogateescape")
     try:
         session.put("/.assay-list", listed, user=0)
@@ -193,7 +193,7 @@ def collect(
         members = tuple(_members(data, may, links - set(deleted), home))
     except Exception as error:  # a forged archive may raise anything, RecursionError too
         raise AgentsFault(f"its files cannot be read: {error!r:.200}") from error
-    return Carried(members, tuple(deleted), paths)
+    return Carried(members, tuple(deleted), added)
 
 
 def _added_paths(

@@ -381,37 +381,42 @@ def _prepare(
         paths = "\0".join(writable).encode("utf-8", "surrogateescape")
         fresh.put("/.assay", paths, user=0)
         fresh.exec("xargs -0 chmod o-w -- < /.assay", user=0)
-    stream = io.BytesIO()
+
+    def is_trap(made: tarfile.TarInfo) -> bool:
+        """Return whether the tests would write it, and not where they want to."""
+        path = f"/{made.name}"
+        if made.issym():
+            return links.fullmatch(path) is not None
+        return posixpath.dirname(path) in TEMPORARY and files.fullmatch(path) is not None
+
     owner = AGENT_UID if uid == 0 else uid
-    with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for made, content in carried.members:
-            path = f"/{made.name}"
-            if (
-                links.fullmatch(path)
-                if made.issym()
-                else (posixpath.dirname(path) in TEMPORARY and files.fullmatch(path))
-            ):
-                continue  # the tests write it, and not where the agent wants
-            # tar takes the bytes of such names from its own headers only.
-            is_text = path.encode("utf-8", "replace").decode() == path
-            archive.format = tarfile.PAX_FORMAT if is_text else tarfile.GNU_FORMAT
-            made.uid = made.gid = owner
-            archive.addfile(made, io.BytesIO(content))
-        archive.format = tarfile.PAX_FORMAT
-        for folder, mode in (("tests", 0o700), ("logs", 0o755), ("logs/verifier", 0o700)):
-            archive.addfile(_folder(folder, mode, uid))
-        for path, file in stage.test_files.items():
-            name = f"tests/{path}"
-            if file.is_dir():
-                archive.addfile(_folder(name, 0o755, uid))
-            else:
-                mode = 0o755 if name == "tests/test.sh" else file.stat().st_mode & 0o777
-                _add(archive, name, file.read_bytes(), mode, uid)
-        if image.python:
-            sources = [normal(_absolute(a.source, image.folder)) for a in stage.artifacts]
-            rules = {"written": written, "replaced": replaced, "paths": carried.paths}
-            _add_guard(archive, image, sources, rules, separate=grading == "separate")
-    fresh.put("/.assay", stream.getvalue(), user=0)
+    with tempfile.NamedTemporaryFile() as stream:  # the agent's files may be large
+        with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as archive:
+            for made, content in carried.members:
+                if is_trap(made):
+                    continue
+                # tar takes the bytes of such names from its own headers only.
+                names = made.name + made.linkname
+                is_text = names.encode("utf-8", "ignore").decode() == names
+                archive.format = tarfile.PAX_FORMAT if is_text else tarfile.GNU_FORMAT
+                made.uid = made.gid = owner
+                archive.addfile(made, io.BytesIO(content))
+            archive.format = tarfile.PAX_FORMAT
+            for folder, mode in (("tests", 0o700), ("logs", 0o755), ("logs/verifier", 0o700)):
+                archive.addfile(_folder(folder, mode, uid))
+            for path, file in stage.test_files.items():
+                name = f"tests/{path}"
+                if file.is_dir():
+                    archive.addfile(_folder(name, 0o755, uid))
+                else:
+                    mode = 0o755 if name == "tests/test.sh" else file.stat().st_mode & 0o777
+                    _add(archive, name, file.read_bytes(), mode, uid)
+            if image.python:
+                sources = [normal(_absolute(a.source, image.folder)) for a in stage.artifacts]
+                rules = {"written": written, "replaced": replaced, "paths": carried.paths}
+                _add_guard(archive, image, sources, rules, separate=grading == "separate")
+        stream.flush()
+        fresh.put("/.assay", Path(stream.name), user=0)
     unpack = "tar -xpf /.assay -C / && rm /.assay"
     done = fresh.exec(unpack, user=0, timeout_s=300.0, env=image.variables())
     if not done.ok:

@@ -454,11 +454,8 @@ class Guard:
     def _is_trap(self, entry: os.DirEntry[str]) -> bool:
         """Return whether a shell of root's would be misled by a file or link."""
         if not entry.is_symlink():
-            return (
-                os.path.dirname(entry.path) in _SHARED
-                and self._is_of_agent(entry.path)
-                and self.replaced.fullmatch(entry.path) is not None
-            )
+            mine = os.path.dirname(entry.path) in _SHARED and self._is_of_agent(entry.path)
+            return mine and bool(self.replaced.fullmatch(entry.path))
         real = os.path.realpath(entry.path) + "/"
         if real.startswith(self.closed):
             return True
@@ -543,8 +540,8 @@ class Guard:
 class AgentsExit(SystemExit):
     """What the agent's code exits with: the tests may look at it, but do not end as it says."""
 
-    @property  # type: ignore[override]
-    def code(self) -> Any:
+    @property
+    def code(self) -> Any:  # type: ignore[override]
         """The code that it gave; 1 for the interpreter, which asks from no frame of Python."""
         try:
             sys._getframe(1)

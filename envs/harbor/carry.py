@@ -42,7 +42,7 @@ _RUN = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/et
 # %z has the whole time: a file may change in the second in which the image was built.
 _LIST = """find / /tmp -xdev \\( {pruned} \\) -prune -o \\
     -exec stat -c '%z %s %f\t%n' {{}} + 2>/dev/null"""
-_ENTRY = re.compile(rb"[\d-]+ [\d:.]+ [+-]\d+ \d+ [\da-f]+")
+_ENTRY = re.compile(rb"[\d:.+ -]+ \d+ [\da-f]+")
 _MOST_FILES = 200_000
 _LAST_TIME = 1 << 33
 _LONGEST_NAME = 4096

@@ -470,7 +470,7 @@ class Guard:
 
     def _is_of_agent(self, path: str) -> bool:
         try:
-            return os.lstat(path).st_uid == self.uid
+            return bool(os.lstat(path).st_uid == self.uid)
         except OSError:
             return False
 

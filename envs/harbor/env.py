@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import posixpath
+import re
 import secrets
 import threading
 import time
@@ -233,7 +234,11 @@ class HarborTools(Toolset):
                 return Turn.end()
             self._step, self._spent, self._shell = self._step + 1, 0.0, None
             self._servers = tuple(copy.copy(server) for server in self._servers)  # they were killed
-            prepare(self._open(box), self._stage)
+            try:
+                prepare(self._open(box), self._stage)
+            except (Unhealthy, OSError) as error:
+                self._ended = f"after the policy's work {error}"
+                return Turn.end()
             return f"The next step:\n\n{self._stage.instruction}"
 
         return self._work(run)
@@ -356,7 +361,11 @@ class HarborTools(Toolset):
     def _write(self, box: Sandbox, path: str, content: str) -> None:
         try:
             data = content.encode()
-            self._open(box).put(_absolute(path), data, user=self._stage.user)
+            session, path = self._open(box), _absolute(path)
+            # An edited program stays one.
+            found = session.exec(["stat", "-c", "%a", "--", path], user=self._stage.user).text
+            mode = int(found, 8) & 0o777 if re.fullmatch(r"[0-7]{1,4}\n", found) else None
+            session.put(path, data, mode=mode, user=self._stage.user, as_user=True)
         except UnicodeEncodeError as error:
             raise ToolError("the text holds half of a surrogate pair") from error
         except OSError as error:

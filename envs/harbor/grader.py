@@ -16,28 +16,49 @@ import importlib.resources
 import io
 import json
 import math
+import posixpath
 import re
+import shlex
 import tarfile
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from ...sandbox import Session, SessionEnded, guest
 from ...verifiers import Status, Verdict
-from .carry import TESTS_ONLY, AgentsFault, Carried, collect, is_below, listing, normal, tool_paths
+from .carry import (
+    AGENTS_HOME,
+    STARTUP,
+    TEMPORARY,
+    TESTS_ONLY,
+    AgentsFault,
+    Carried,
+    collect,
+    is_below,
+    listing,
+    normal,
+    tool_paths,
+)
 from .folder import Stage
-from .script import Grading, grading_of
+from .script import COMMANDS, Grading, grading_of, written_paths
 
 AGENT_UID = 1731
 """The user that owns what was carried, and runs what the tests start."""
 
 _SETTINGS = (
     *("LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT", "BASH_ENV", "ENV", "CURL_HOME", "WGETRC"),
-    *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE", "PIP_CONFIG_FILE"),
+    *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE", "PYTHONPYCACHEPREFIX"),
+    *("PYTHONWARNINGS", "PYTHONBREAKPOINT", "PYTEST_ADDOPTS", "PYTEST_PLUGINS"),
+    *("PIP_CONFIG_FILE", "PIP_FIND_LINKS", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"),
+    *("PIP_CONSTRAINT", "PIP_REQUIREMENT", "SYSTEM_WGETRC", "APT_CONFIG", "JQ_LIBRARY_PATH"),
+    *("XDG_CONFIG_HOME", "XDG_CONFIG_DIRS", "GCONV_PATH", "LOCPATH", "AWKPATH", "AWKLIBPATH"),
 )
 """Variables by which an image may have its programs load files, and the agent could write those."""
+
+_OF_A_SHELL = " ".join(f"'{name}'" for name in ("sh", "bash", "env", "tar", *COMMANDS))
 
 _ASK = f"""\
 for name in {" ".join(_SETTINGS)}; do eval "printf '%s\\n' \\"\\${{$name-}}\\""; done
@@ -47,9 +68,16 @@ id -u
 python3 -I -c 'import sys, sysconfig
 for path in {{sys.prefix, sys.base_prefix, *sysconfig.get_paths().values()}}: print(path)' \\
     2> /dev/null
+cd /; set -f
+commands=$(for name in {_OF_A_SHELL}; do command -v "$name"; done)
+IFS=':
+'
+for path in $(readlink -f -- $PATH 2> /dev/null); do printf '=%s\n' "$path"; done
+for path in $(readlink -f -- $commands 2> /dev/null); do printf '+%s\n' "$path"; done
 true
 """
 _LOG_CHARS = 20_000
+_WRITABLE: dict[tuple[str, tuple[str, ...]], tuple[str, ...]] = {}
 
 
 class GraderFault(Exception):
@@ -147,6 +175,8 @@ class _Image:
         folder: in which commands start.
         python: its Python; empty if the tests do not run under the guard.
         python_folders: those of its Python.
+        real: the folders of PATH, each after ``=``, and the programs that a shell may call, each
+            after ``+``, as links lead there.
         uid: that the tests have.
         files: :func:`listing` of it.
         settings: its variables of _SETTINGS that are set.
@@ -157,6 +187,7 @@ class _Image:
     folder: str
     python: str
     python_folders: tuple[str, ...]
+    real: tuple[str, ...]
     uid: int
     files: dict[str, str]
     settings: dict[str, str]
@@ -164,15 +195,23 @@ class _Image:
     @property
     def tools(self) -> tuple[str, ...]:
         """Folders that are never carried."""
-        return tool_paths(self.path, self.python_folders)
+        return _tools(self.path, self.python_folders, self.real)
+
+    @property
+    def search(self) -> str:
+        """Its PATH without the folder in which a program happens to be."""
+        return ":".join(folder for folder in self.path.split(":") if folder.startswith("/"))
 
     def variables(self) -> dict[str, str]:
         """Return its settings without the agent's folders, and as they were for its programs."""
         clean = {
-            name: ":".join(p for p in re.split(r"[:\s]", value) if is_below(normal(p), self.tools))
+            name: value
+            if re.match("https?://", value)
+            else ":".join(p for p in re.split(r"[:\s]", value) if is_below(normal(p), self.tools))
             for name, value in self.settings.items()
         }
-        return {**clean, "ASSAY_SETTINGS": json.dumps(self.settings)} if clean else {}
+        given = {**self.settings, "PATH": self.path} if self.search != self.path else self.settings
+        return {**clean, "ASSAY_SETTINGS": json.dumps(given)} if given else {}
 
     @classmethod
     def of(cls, fresh: Session, stage: Stage) -> _Image:
@@ -187,15 +226,17 @@ class _Image:
             why = f"the image runs no shell: {asked.reason} {asked.text:.200}"
             raise GraderFault("no_tools", why)
         path, home, folder, python, uid = lines[:5]
+        real = tuple(line for line in lines[5:] if line[:1] in ("=", "+"))
+        folders = tuple(line for line in lines[5:] if line[:1] == "/")
         try:
-            found = listing(fresh, tool_paths(path, lines[5:]))
+            found = listing(fresh, _tools(path, folders, real))
         except AgentsFault as error:
             raise GraderFault("no_tools", f"the image cannot be graded: {error}") from error
         if not found:
             raise GraderFault("no_tools", "the image lacks find, stat or tar, which grading needs")
         guarded = python if uid == "0" else ""
         settings = {name: v for name, v in zip(_SETTINGS, values, strict=True) if v}
-        return cls(path, home, folder, guarded, tuple(lines[5:]), int(uid), found, settings)
+        return cls(path, home, folder, guarded, folders, real, int(uid), found, settings)
 
     def changes(self, agent: Session, stage: Stage) -> Carried:
         """Return what the agent changed.
@@ -214,6 +255,7 @@ class _Image:
             },
             changes=not stage.verifier.separate,
             home=self.home,
+            python=self.python_folders,
         )
 
 
@@ -238,15 +280,20 @@ def _graded(
                 **env,
                 **verifier.env,
                 "HOME": image.home,
-                "PATH": f"/assay/bin:{image.path}" if image.python else image.path,
+                "PATH": f"/assay/bin:{image.search}" if image.python else image.search,
             },
         )
         seconds = time.monotonic() - began
         fresh.kill_all()
+        killed = bool(image.python) and _holds_files(fresh, "/assay/running")
         log = (done.text + done.stderr.decode("utf-8", "backslashreplace"))[-_LOG_CHARS:]
         if done.timed_out:
             reason = f"the tests did not end in {verifier.timeout_sec:g} s"
             verdict = Verdict.wrong(reason, status=Status.TIMEOUT)
+            return Graded(verdict, grading, log=log, seconds=seconds)
+        if killed and grading == "separate":
+            reason = "the tests' Python was killed while the agent's programs ran"
+            verdict = Verdict.wrong(reason, status=Status.BROKE_SANDBOX)
             return Graded(verdict, grading, log=log, seconds=seconds)
         rewards = read_reward(fresh)
     except (GraderFault, SessionEnded, OSError) as error:
@@ -259,6 +306,12 @@ def _graded(
         failed = Graded.failed(name, why)
         return replace(failed, grading=grading, log=log, seconds=time.monotonic() - began)
     return Graded(_verdict(rewards, grading), grading, rewards, log, seconds=seconds)
+
+
+def _holds_files(session: Session, folder: str) -> bool:
+    with tempfile.TemporaryDirectory() as copy:  # no program of the session is asked
+        session.get_dir(folder, copy)
+        return any(Path(copy).iterdir())
 
 
 def _verdict(rewards: Mapping[str, float], grading: Grading) -> Verdict:
@@ -286,7 +339,7 @@ def read_reward(session: Session) -> dict[str, float]:
             raise GraderFault("bad_reward", f"{name} cannot be read: {error}") from error
         try:
             return read(data.decode("utf-8"))
-        except (ValueError, RecursionError) as error:
+        except (ValueError, OverflowError, RecursionError) as error:
             raise GraderFault("bad_reward", f"{name}: {error}") from error
     raise GraderFault("no_reward", "the tests wrote neither reward.json nor reward.txt")
 
@@ -320,26 +373,50 @@ def _prepare(
         paths = "\0".join(carried.deleted).encode("utf-8", "surrogateescape")
         fresh.put("/.assay", paths, user=0)
         fresh.exec("xargs -0 rm -rf -- < /.assay", user=0)
-    stream = io.BytesIO()
     uid = image.uid
+    written, replaced = written_paths(stage.test_files, image.folder)
+    links, files = (re.compile("|".join(found) or "(?!)") for found in (written, replaced))
+    writable = _writable(fresh, image.tools)
+    if writable:
+        paths = "\0".join(writable).encode("utf-8", "surrogateescape")
+        fresh.put("/.assay", paths, user=0)
+        fresh.exec("xargs -0 chmod o-w -- < /.assay", user=0)
+
+    def is_trap(made: tarfile.TarInfo) -> bool:
+        """Return whether the tests would write it, and not where they want to."""
+        path = f"/{made.name}"
+        if made.issym():
+            return links.fullmatch(path) is not None
+        return posixpath.dirname(path) in TEMPORARY and files.fullmatch(path) is not None
+
     owner = AGENT_UID if uid == 0 else uid
-    with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for made, content in carried.members:
-            made.uid = made.gid = owner
-            archive.addfile(made, io.BytesIO(content))
-        for folder, mode in (("tests", 0o700), ("logs", 0o755), ("logs/verifier", 0o700)):
-            archive.addfile(_folder(folder, mode, uid))
-        for path, file in stage.test_files.items():
-            name = f"tests/{path}"
-            if file.is_dir():
-                archive.addfile(_folder(name, 0o755, uid))
-            else:
-                mode = 0o755 if name == "tests/test.sh" else file.stat().st_mode & 0o777
-                _add(archive, name, file.read_bytes(), mode, uid)
-        if image.python:
-            sources = [normal(_absolute(a.source, image.folder)) for a in stage.artifacts]
-            _add_guard(archive, image, sources, separate=grading == "separate")
-    fresh.put("/.assay", stream.getvalue(), user=0)
+    with tempfile.NamedTemporaryFile() as stream:  # the agent's files may be large
+        with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as archive:
+            for made, content in carried.members:
+                if is_trap(made):
+                    continue
+                # tar takes the bytes of such names from its own headers only.
+                names = made.name + made.linkname
+                is_text = names.encode("utf-8", "ignore").decode() == names
+                archive.format = tarfile.PAX_FORMAT if is_text else tarfile.GNU_FORMAT
+                made.uid = made.gid = owner
+                archive.addfile(made, io.BytesIO(content))
+            archive.format = tarfile.PAX_FORMAT
+            for folder, mode in (("tests", 0o700), ("logs", 0o755), ("logs/verifier", 0o700)):
+                archive.addfile(_folder(folder, mode, uid))
+            for path, file in stage.test_files.items():
+                name = f"tests/{path}"
+                if file.is_dir():
+                    archive.addfile(_folder(name, 0o755, uid))
+                else:
+                    mode = 0o755 if name == "tests/test.sh" else file.stat().st_mode & 0o777
+                    _add(archive, name, file.read_bytes(), mode, uid)
+            if image.python:
+                sources = [normal(_absolute(a.source, image.folder)) for a in stage.artifacts]
+                rules = {"written": written, "replaced": replaced, "paths": carried.paths}
+                _add_guard(archive, image, sources, rules, separate=grading == "separate")
+        stream.flush()
+        fresh.put("/.assay", Path(stream.name), user=0)
     unpack = "tar -xpf /.assay -C / && rm /.assay"
     done = fresh.exec(unpack, user=0, timeout_s=300.0, env=image.variables())
     if not done.ok:
@@ -348,20 +425,28 @@ def _prepare(
 
 
 def _add_guard(
-    archive: tarfile.TarFile, image: _Image, artifacts: list[str], *, separate: bool
+    archive: tarfile.TarFile,
+    image: _Image,
+    artifacts: list[str],
+    rules: Mapping[str, tuple[str, ...]],
+    *,
+    separate: bool,
 ) -> None:
     here = importlib.resources.files(__package__)
     config = {
         "clean": [f"{folder}/" for folder in (*image.tools, "/tests", "/assay")],
         "agents": [f"{path}/" for path in artifacts],
         "separate": separate,
+        **rules,
+        "startup": [f"{image.home}/{name}/" for name in sorted(STARTUP)],
         "closed": [f"{folder}/" for folder in TESTS_ONLY],
         "uid": AGENT_UID,
-        "home": "/tmp/assay-home",  # noqa: S108  # in the container
+        "home": AGENTS_HOME,
     }
-    for name, mode in (("assay", 0o755), ("assay/guard/_assay", 0o755)):
+    folders = (("assay", 0o755), ("assay/guard/_assay", 0o755), ("assay/running", 0o700))
+    for name, mode in folders:
         archive.addfile(_folder(name, mode, 0))
-    archive.addfile(_folder("tmp/assay-home", 0o755, AGENT_UID))
+    archive.addfile(_folder(AGENTS_HOME[1:], 0o755, AGENT_UID))
     shim = (here / "shim.sh").read_text("utf-8")
     for key, value in (("PYTHON", image.python), ("UID", AGENT_UID), ("HOME", config["home"])):
         shim = shim.replace(f"@{key}@", str(value))
@@ -373,6 +458,27 @@ def _add_guard(
     for file in importlib.resources.files(guest).iterdir():
         if file.name.endswith(".py"):
             _add(archive, f"assay/guard/_assay/{file.name}", file.read_bytes(), 0o644, 0)
+
+
+def _tools(path: str, python: Iterable[str], real: Iterable[str]) -> tuple[str, ...]:
+    """Return the folders of tools, and tools elsewhere that links of these lead to."""
+    marked = [(line[0], line[1:]) for line in real]
+    found = tool_paths(":".join([path, *(p for mark, p in marked if mark == "=")]), python)
+    programs = {p for mark, p in marked if mark == "+" and not is_below(p, found)}
+    # What `command -v` names without a folder is of the shell itself.
+    return (*found, *sorted(p for p in programs if posixpath.dirname(p) != "/"))
+
+
+def _writable(fresh: Session, tools: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the tools of a clean image that everybody may write: the agent's programs too."""
+    key = (fresh.image, tools)
+    if key not in _WRITABLE:
+        apart = ("/dev", "/proc", "/sys", "/run")
+        places = " ".join(shlex.quote(path) for path in tools if path not in apart)
+        words = f"find {places} -xdev ! -type l -perm -002 2> /dev/null"
+        found = fresh.exec(words, user=0, timeout_s=120.0, cwd="/").stdout
+        _WRITABLE[key] = tuple(found.decode("utf-8", "surrogateescape").splitlines())
+    return _WRITABLE[key]
 
 
 def _folder(name: str, mode: int, uid: int) -> tarfile.TarInfo:

@@ -7,6 +7,8 @@ what counts is each way by which a shell, or a command that it calls, runs what 
 from __future__ import annotations
 
 import ast
+import itertools
+import posixpath
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -17,22 +19,26 @@ from typing import Any, Literal
 Grading = Literal["separate", "shared"]
 
 _READERS = """
-    [ [[ ] ]] test echo printf cat grep egrep fgrep diff cmp head tail wc uniq cut tr jq md5sum
+    [ [[ ] ]] test echo printf cat grep egrep fgrep diff cmp head tail wc uniq cut tr md5sum
     sha256sum ls stat cd pwd exit true false return expr seq basename dirname sleep date bc : read
     if then else elif fi for while do done case esac { } ! in time export local readonly declare
 """.split()  # noqa: SIM905
 """Commands of the image, and words of the shell, that run nothing whatever their arguments are."""
 
 _WRITERS = """
-    sort mkdir set shift unset chmod rm touch tee mv apt-get apt curl wget wait sed awk
+    sort mkdir set shift unset chmod rm touch tee mv apt-get apt curl wget wait sed awk jq
 """.split()  # noqa: SIM905
 """Likewise, but for arguments that the agent could have written."""
+
+COMMANDS = tuple(name for name in (*_READERS, *_WRITERS) if name[-1].isalnum())
+"""Commands that are understood, some of which are the shell's own."""
 
 _PYTHON = ("python", "python3", "pytest", "py.test", "uv", "uvx")
 _LEADING = ("if", "then", "else", "elif", "while", "do", "!", "{", "time")
 _UNSAFE = re.compile(
     r"\b(exec|eval|runpy|marshal|ctypes|cffi|doctest|sympy|numexpr|jinja2|mako|lxml|dill"
     r"|cloudpickle|jsonpickle|fully_trusted|fully_trusted_filter|(unsafe|full)_load(_all)?"
+    r"|fileConfig|dictConfig|Interactive(Interpreter|Console)|timeit|get_type_hints"
     r"|C?(Unsafe)?Loader|Source(less)?FileLoader|ExtensionFileLoader|zipimporter)\b"
 )
 _NAMES = (
@@ -63,6 +69,15 @@ _COMPARED = frozenset(("-eq", "-ne", "-lt", "-le", "-gt", "-ge"))
 _SED = re.compile(
     r"(?:(?:\d+|\$)(?:,(?:\d+|\$))?)?(?:[pdq]|([sy])(\W)(?:(?!\2).)*\2(?:(?!\2).)*\2[gpiI\d]*)"
 )
+_COUNTED = re.compile(r"\s*(?:[^;&|]*\|)+\s*wc -[lwcm]\s*|\s*wc -[lwcm]\s*<\s*\S+\s*")
+"""What prints a number, whatever the agent wrote."""
+
+_DECLARING = ("export", "local", "readonly", "declare")
+_VARIABLE = re.compile(r"\$(?:\{(\w+)[^}]*\}|(\w+|[@*#?!$-]))")
+_JQ_PAIRS = ("--arg", "--argjson", "--slurpfile", "--rawfile")
+_SPLIT = "\1"
+"""Stands before an expansion outside of quotes."""
+
 _PIP = frozenset(("install", "list", "show", "freeze", "check", "--version"))
 _PIP_OPTION = re.compile(
     r"-[qU]+|--(quiet|upgrade|no-cache-dir|break-system-packages|disable-pip-version-check"
@@ -97,15 +112,42 @@ def grading_of(tests: Mapping[str, Path], *, guarded: bool = True, root: bool = 
     return "separate"
 
 
+def written_paths(
+    tests: Mapping[str, Path], folder: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return patterns of the paths that a grader writes, as far as it is understood.
+
+    The second are those of files of which it leaves nothing.
+
+    Args:
+        tests: as for :func:`grading_of`.
+        folder: in which it starts.
+    """
+    script = _Script()
+    try:
+        script.check(tests["test.sh"].read_text("utf-8", "replace"))
+    except ValueError:
+        return (), ()
+    found = dict.fromkeys(script.written(folder))
+    return tuple(path for path, _ in found), tuple(path for path, replaced in found if replaced)
+
+
 @dataclass
 class _Command:
-    """A simple command: its words, what it assigns, where it writes, and what it reads."""
+    """A simple command: its words, what it assigns, where it writes, and what it reads.
+
+    Attributes:
+        split: of its words those that hold an expansion outside of quotes.
+        appended: of its targets those that it appends to.
+    """
 
     words: list[str] = field(default_factory=list)
     assigned: list[str] = field(default_factory=list)
     targets: list[str] = field(default_factory=list)
     piped: bool = False
     heredoc: str = ""
+    split: set[str] = field(default_factory=set)
+    appended: set[str] = field(default_factory=set)
 
 
 class _Script:
@@ -114,6 +156,7 @@ class _Script:
     def __init__(self) -> None:
         self.agents = {_SUBSTITUTED}
         self.computed: list[str] = []
+        self.commands: list[_Command] = []
 
     def check(self, text: str) -> bool:
         """Return whether the script runs Python.
@@ -127,7 +170,7 @@ class _Script:
             raise _Doubt("a setting, or a name that is evaluated")
         if _CAPTURED.search(re.sub(r"\d?>&\d|&>\s*/dev/null", "", text)):
             raise _Doubt("the output of Python is used")
-        commands = list(self._commands(text))
+        commands = self.commands = list(self._commands(text))
         known = -1
         while known != len(self.agents):
             known = len(self.agents)
@@ -136,6 +179,37 @@ class _Script:
         for inner in self.computed:
             self._check_number(inner)
         return sum(map(self._runs_python, commands)) > 0  # all are looked at
+
+    def written(self, folder: str) -> Iterator[tuple[str, bool]]:
+        """Yield patterns of the paths that it writes, and whether as new files."""
+        values: dict[str, set[str]] = {}
+        for command in self.commands:
+            assigned = [*command.assigned]
+            if command.words[:1] and command.words[0] in _DECLARING:
+                assigned += command.words[1:]
+            for word in assigned:
+                name, _, value = word.partition("=")
+                values.setdefault(name, set()).add(value)
+
+        def pattern(word: str, depth: int = 0) -> str:
+            """Return what a word may become; an unknown part is anything in one folder."""
+            parts, position = [], 0
+            for found in _VARIABLE.finditer(word):
+                parts.append(_literal(word[position : found.start()]))
+                known = values.get(found[1] or found[2] or "", set())
+                inner = [pattern(v, depth + 1) for v in sorted(known)] if depth < 4 else []
+                parts.append(f"(?:{'|'.join(inner)})" if inner else "[^/]*")
+                position = found.end()
+            return "".join([*parts, _literal(word[position:])])
+
+        entered = [c.words[1] for c in self.commands if c.words[:1] == ["cd"] and c.words[1:]]
+        folders = [re.escape(folder.rstrip("/")), *map(pattern, entered)]
+        for command in self.commands:
+            for word in (*command.targets, *_written_by(command.words)):
+                path = pattern(posixpath.normpath(word))
+                replaced = word in command.targets and word not in command.appended
+                for above in ("", *(f"{above}/" for above in folders)):
+                    yield above + path, replaced
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -173,15 +247,16 @@ class _Script:
                 self.computed.append(inner)
                 name = _COMPUTED
             else:
+                name = _COMPUTED if _COUNTED.fullmatch(inner) else name
                 yield from self._commands(inner)
             text = f"{text[:at]}${{{name}}}{text[end:]}"
-        lexer = shlex.shlex(
-            text.replace("\\\n", " ").replace("\n", " ; "), posix=True, punctuation_chars=True
-        )
+        text = _marked(text.replace("\\\n", " ").replace("\n", " ; "))
+        lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
         lexer.commenters = ""
         lexer.whitespace_split = True
         command, redirected = _Command(), ""
-        for word in [*lexer, ";"]:
+        for marked in [*lexer, ";"]:
+            word = marked.replace(_SPLIT, "")
             if word and set(word) <= set(";&|()"):
                 if command.words or command.assigned or command.targets:
                     yield command
@@ -192,6 +267,8 @@ class _Script:
             elif redirected:
                 if ">" in redirected:
                     command.targets.append(word)
+                    if ">>" in redirected:
+                        command.appended.add(word)
                 elif redirected == "<<":
                     command.heredoc = word
                 else:
@@ -203,6 +280,8 @@ class _Script:
                 if command.words and command.words[0] in _LEADING:
                     command.words = []
                 command.words.append(word)
+                if word != marked:
+                    command.split.add(word)
 
     # -- what the agent could have written -----------------------------------------------------
 
@@ -261,6 +340,10 @@ class _Script:
         if name in ("pip", "pip3"):
             if agents or not _only_installs(rest):
                 raise _Doubt("a package of the agent's")
+        elif name == "jq":  # its programs can read each file whose name ends in .json or .jq
+            program = _program_of_jq(rest)
+            if self._is_agents(program) or re.search("^$|import|include", program):
+                raise _Doubt(name)
         elif name in _WRITERS:
             if agents or not _is_plain(name, rest):
                 raise _Doubt(name)
@@ -269,15 +352,16 @@ class _Script:
         elif name in ("export", "local", "readonly", "declare", "read"):
             if not all(re.fullmatch(r"-[rxp]+|[A-Za-z_]\w*(\+?=[^$]*)?", word) for word in rest):
                 raise _Doubt("names or numbers of the agent's")
-        elif name == "printf" and "-v" in rest:
+        elif name == "printf" and ("-v" in rest or any(map(self._is_agents, rest[:1]))):
             raise _Doubt("a name that is evaluated")
         elif name in ("[[", "[", "test"):
-            self._check_test(name, rest)
+            self._check_test(name, rest, command.split)
         return False
 
-    def _check_test(self, name: str, words: list[str]) -> None:
+    def _check_test(self, name: str, words: list[str], split: set[str]) -> None:
         for at, word in enumerate(words):
-            if word == "-v":
+            # What a word is split into may be options.
+            if word == "-v" or (name != "[[" and word in split and self._is_agents(word)):
                 raise _Doubt("a name that is evaluated")
             if name == "[[" and word in _COMPARED:
                 for operand in words[max(at - 1, 0) : at + 2 : 2]:
@@ -293,7 +377,7 @@ def _is_trusted(name: str, rest: list[str], command: _Command) -> bool:
         if rest[:2] == ["-m", "pytest"]:
             rest = rest[2:]
         elif rest[:2] == ["-m", "unittest"]:  # where there are no tests it finds nothing wrong
-            return any("/tests" in word for word in rest)
+            return any(re.match(r"(-s=?|--start-directory=)?/tests\b", word) for word in rest)
         elif not rest or rest[0] == "-":
             return command.heredoc == f"${_COMPUTED}" and not command.piped
         elif rest[0] == "-c":
@@ -311,6 +395,56 @@ def _is_trusted(name: str, rest: list[str], command: _Command) -> bool:
         if found and (word[0] == "@" or not (found[3] or value).startswith(("/tests", "no:"))):
             return False
     return True
+
+
+def _marked(text: str) -> str:
+    """Mark the expansions outside of quotes."""
+    made, quote, escaped = list[str](), "", False
+    for letter in text:
+        if escaped:
+            escaped = False
+        elif letter == "\\" and quote != "'":
+            escaped = True
+        elif letter in "'\"" and quote in ("", letter):
+            quote = "" if quote else letter
+        elif letter == "$" and not quote:
+            made.append(_SPLIT)
+        made.append(letter)
+    return "".join(made)
+
+
+def _literal(text: str) -> str:
+    """Return the pattern of a word's part, in which the shell expands names of files."""
+    return "".join("[^/]*" if c == "*" else "[^/]" if c == "?" else re.escape(c) for c in text)
+
+
+def _written_by(words: list[str]) -> list[str]:
+    """Return the words of a command that name what it writes."""
+    name, rest = (words[0].rpartition("/")[2], words[1:]) if words else ("", [])
+    plain = [word for word in rest if not word.startswith("-")]
+    if name in ("tee", "touch"):
+        return plain
+    if name == "mv":
+        return plain[-1:]
+    if name == "chmod" and any(re.match(r"[0-7]*[2367]$|[ugoa]*[+=].*w", word) for word in plain):
+        return plain[1:]
+    if name == "sed" and any(re.match(r"-\w*i", word) for word in rest):
+        return plain[1:]
+    if name in ("sort", "curl", "wget"):
+        after = itertools.pairwise(rest)
+        joined = [word.partition("=")[2] for word in rest if word.startswith("--output")]
+        return [word for option, word in after if re.fullmatch(r"-\w*[oO]", option)] + joined
+    return []
+
+
+def _program_of_jq(rest: list[str]) -> str:
+    """Return the program among jq's arguments; empty if a file holds it, or it is not found."""
+    rest = list(rest)
+    while rest and rest[0][:1] == "-":
+        if not re.fullmatch(r"-[rcenjsSRMa]+|--(?!from-f)[a-z-]+", rest[0]):
+            return ""
+        del rest[: 3 if rest[0] in _JQ_PAIRS else 2 if rest[0] == "--indent" else 1]
+    return rest[0] if rest and not any("-f" in w for w in rest if w[:1] == "-") else ""
 
 
 def _only_installs(rest: list[str]) -> bool:

@@ -125,7 +125,7 @@ def run_trial(task: HarborTask, agent: Agent, box: Sandbox, *, name: str = "") -
             for stage in task.stages:
                 try:
                     prepare(session, stage)
-                except (Unhealthy, SessionEnded) as error:
+                except (Unhealthy, SessionEnded, OSError) as error:
                     if not steps:
                         raise
                     reason = f"after the agent's work {error}"
@@ -158,7 +158,7 @@ def prepare(session: Session, stage: Stage) -> None:
     """
     files = stage.folder / "workdir"
     if stage.name and files.is_dir():
-        place = session.exec("pwd").text.strip() or "/"
+        place = session.folder  # a shell is asked for nothing: after a step it may be the agent's
         session.put(place, files)
         if (files / "setup.sh").is_file():
             done = session.exec(["/bin/sh", "-c", f"exec bash {shlex.quote(place)}/setup.sh"])

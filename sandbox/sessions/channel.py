@@ -24,7 +24,7 @@ _IN_FLIGHT = 1 << 20
 """Bytes of stdin that a supervisor holds for a command that does not read."""
 
 _STDERR_KEPT = 4096
-NO_STDIN, SHELL = 1, 2
+NO_STDIN, SHELL, AS_USER = 1, 2, 4
 
 
 class ChannelBroken(Exception):

@@ -16,7 +16,7 @@ from typing import Any, Protocol, Self
 from ..errors import SandboxError
 from ..result import RunStatus
 from . import files
-from .channel import NO_STDIN, SHELL, Channel, ChannelBroken, Job
+from .channel import AS_USER, NO_STDIN, SHELL, Channel, ChannelBroken, Job
 from .limits import SessionLimits
 
 Command = str | Sequence[str]
@@ -142,6 +142,8 @@ class Session:
         self._ended_by = ""
         self.image = image
         """What it started from."""
+        self.folder = origin.folder
+        """In which commands start."""
         self._watcher: threading.Thread | None = None
 
     # -- commands ------------------------------------------------------------------------------
@@ -233,6 +235,7 @@ class Session:
         *,
         mode: int | None = None,
         user: str | int | None = None,
+        as_user: bool = False,
     ) -> None:
         """Write a file or a folder of this machine, with its modes.
 
@@ -244,13 +247,15 @@ class Session:
             content: bytes or text of a file, or a path here.
             mode: of the file. Default: 0644, or what it has here.
             user: the owner, as for :meth:`exec`. Default: the session's user.
+            as_user: write with the owner's rights, not with root's.
 
         Raises:
             OSError: it cannot be written there.
             ValueError: the folder here holds links or special files, or the path is relative.
             SandboxError, SessionEnded: as :meth:`exec` does.
         """
-        job = self._job("p", [_absolute(path)], user, None, "/", 0, _TRANSFER_S)
+        flags = AS_USER if as_user else 0
+        job = self._job("p", [_absolute(path)], user, None, "/", flags, _TRANSFER_S)
         try:
             with self._faults():
                 for piece in files.packed(content, mode):
@@ -263,13 +268,18 @@ class Session:
     def get(self, path: str, *, limit_mib: float = 64.0, user: str | int | None = None) -> bytes:
         """Return a file's bytes.
 
+        Args:
+            path: absolute path in the session.
+            limit_mib: how large it may be.
+            user: who reads, as for :meth:`exec`. Default: root.
+
         Raises:
             OSError: there is none, it is no plain file, a symbolic link is on the way, or it is
                 larger than the limit.
             SandboxError, SessionEnded: as :meth:`exec` does.
         """
         with files.Parcel(limit_mib) as parcel:
-            self._fetch("g", path, parcel)
+            self._fetch("g", path, parcel, user)
             return parcel.file(path)
 
     def get_dir(
@@ -298,10 +308,12 @@ class Session:
             self._fetch("G", path, parcel)
             return parcel.unpack(path, Path(into))
 
-    def _fetch(self, kind: str, path: str, parcel: files.Parcel) -> None:
-        job = self._job(
-            kind, [_absolute(path)], 0, None, "/", NO_STDIN, _TRANSFER_S, parcel.most, parcel.stream
-        )
+    def _fetch(
+        self, kind: str, path: str, parcel: files.Parcel, user: str | int | None = None
+    ) -> None:
+        user = 0 if user is None else user
+        line, most = [_absolute(path)], parcel.most
+        job = self._job(kind, line, user, None, "/", NO_STDIN, _TRANSFER_S, most, parcel.stream)
         try:
             self._transferred(job, path)
             parcel.whole = not job.cut[0]

@@ -42,7 +42,7 @@
 #define MANY_FILES 50000
 #define PASSES 64            /* over the process table before everything is killed */
 
-enum { NO_STDIN = 1, SHELL = 2 };
+enum { NO_STDIN = 1, SHELL = 2, AS_USER = 4 };
 
 struct job {
     uint32_t id;
@@ -433,7 +433,7 @@ static void run(struct work *work, int in, int out[3]) {
     signal(SIGPIPE, SIG_DFL);
     umask(022);
     struct identity who = look_up(work->user), root = {0, 0, {0}, 0, "/"};
-    become(work->kind == 'p' ? &root : &who);
+    become(work->kind == 'p' && !(work->flags & AS_USER) ? &root : &who);
     if (work->kind == 'p') receive_files(work->argv[0], &who);
     if (work->kind == 'n') relay(REPORT_FD);
     if (work->kind == 'g') send_files(work->argv[0], 0);

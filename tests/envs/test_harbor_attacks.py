@@ -1,14 +1,13 @@
-"""Attacks on the grading of Harbor tasks, under each backend: none is paid, none is a fault."""
+"""Attacks on the grading of Harbor tasks, and honest work, under each backend."""
 
 import os
-import sys
-import sysconfig
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from assay.envs.harbor import CommandAgent, HarborTask, nop, run_trial
+from assay.envs.harbor import CommandAgent, HarborEnv, HarborTask, nop, run_trial
+from assay.envs.tools.calls import written_call
 from assay.sandbox import Sandbox, build_image, describe
 from assay.sandbox.backends.bwrap import bwrap_fault
 from assay.sandbox.backends.docker import daemon_fault
@@ -46,8 +45,15 @@ def box(request):
         yield made
 
 
+def purelib(box) -> str:
+    """Return the folder of packages in the image, whose Python may be another than ours."""
+    with box.session("assay-shell:latest") as session:
+        line = "import sysconfig; print(sysconfig.get_paths()['purelib'], end='')"
+        return session.exec(["python3", "-c", line]).text
+
+
 @pytest.fixture
-def task(tmp_path):
+def task(tmp_path, box):
     """A function that writes a task folder and loads it."""
 
     def make(tests=None, docker="", toml="") -> HarborTask:
@@ -55,9 +61,8 @@ def task(tmp_path):
         files.setdefault("test.sh", PYTEST if "test_outputs.py" in files else COMPARE)
         (tmp_path / "environment").mkdir()
         (tmp_path / "tests").mkdir()
-        (tmp_path / "task.toml").write_text(
-            toml.replace("PURELIB", sysconfig.get_path("purelib", vars={"base": sys.base_prefix}))
-        )
+        toml = toml.replace("PURELIB", purelib(box)) if "PURELIB" in toml else toml
+        (tmp_path / "task.toml").write_text(toml)
         (tmp_path / "instruction.md").write_text("Write `/app/answer`.")
         dockerfile = f"FROM assay-shell:latest\nWORKDIR /app\n{docker}\n"
         (tmp_path / "environment" / "Dockerfile").write_text(dockerfile)
@@ -73,48 +78,77 @@ def task(tmp_path):
 def test_no_attack_is_paid(box, task, row) -> None:
     made = task(row.get("tests"), row.get("docker", ""), row.get("toml", ""))
     trial = run_trial(made, CommandAgent(TABLE["common"] + row["agent"]), box)
-    assert (trial.reward, trial.graded.grading) == (0.0, "separate"), trial
+    if row.get("shared"):  # it cannot be held off, and is named
+        assert trial.graded.grading == "shared", trial
+    else:
+        assert (trial.reward, trial.graded.grading) == (0.0, "separate"), trial.to_json()
 
 
-HONEST = [
-    ("true", {}, "echo zq17 > /app/answer"),
-    ("a link with a way back", {}, "mkdir a b; echo zq17 > a/x; ln -s b/../a/x /app/answer"),
-    (
-        "modules and programs of the agent's, where the image looks for them",
-        {
-            "tests": {
-                "test_outputs.py": """
-import subprocess, sys, tempfile
-def test_answer(tmp_path):
-    import found
-    assert found.find() == "zq17"
-    line = "import found; print(found.find())"
-    for command in ([sys.executable, "-c", line], ["sh", "-c", f"python3 -c '{line}'"]):
-        assert subprocess.check_output(command, cwd="/").strip() == b"zq17"
-    with tempfile.NamedTemporaryFile("w") as file:
-        print("in", file=file, flush=True)
-        assert subprocess.check_output(["cat", file.name]) == b"in\\n"
-    (tmp_path / "in").write_text("1")
-    subprocess.run(["sh", "-c", "echo 2 > in; mkdir out"], cwd=tmp_path, check=True)
-    assert (tmp_path / "in").read_text() == "2\\n"
-"""
-            },
-            "docker": "ENV PYTHONPATH=/app/src",
-        },
-        "mkdir src; echo 'def find(): return \"zq17\"' > src/found.py",
-    ),
-    (
-        "a package that is an artifact",
-        {key: value for row in TABLE["attack"] if row["name"] == "an artifact that is a package"
-         for key, value in row.items() if key in ("tests", "docker", "toml")},
-        "echo 'def find(): return \"zq17\"' > /small/__init__.py",
-    ),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "made", "work"), HONEST, ids=lambda value: str(value)[:40])
-def test_honest_work_is_paid(box, task, name, made, work) -> None:
-    built = task(**made)
-    trial = run_trial(built, CommandAgent(work), box)
+@pytest.mark.parametrize("row", TABLE["honest"], ids=lambda row: row["name"])
+def test_honest_work_is_paid(box, task, row) -> None:
+    made = next((r for r in TABLE["attack"] if r["name"] == row.get("same_as")), row)
+    built = task(made.get("tests"), made.get("docker", ""), made.get("toml", ""))
+    trial = run_trial(built, CommandAgent(row["agent"]), box)
     assert trial.reward == 1.0, trial.graded.log
     assert run_trial(built, nop, box).reward == 0.0
+
+
+def two_steps(made: HarborTask) -> HarborTask:
+    """Return a task of two steps, of which the second brings files to the working folder."""
+    for name in ("one", "two"):
+        folder = made.folder / "steps" / name
+        (folder / "workdir").mkdir(parents=True)
+        (folder / "workdir" / "given").write_text("zq17\n")
+        (folder / "instruction.md").write_text(f"Do step {name}.")
+    (made.folder / "task.toml").write_text("[[steps]]\nname = 'one'\n[[steps]]\nname = 'two'\n")
+    return HarborTask.load(made.folder)
+
+
+SPOILED = (
+    "rm -rf /app && ln -s /tmp /app",
+    "rm -rf /app && touch /app",
+    "mv /bin/sh /bin/true-sh; printf '#!/bin/true-sh\\necho x\\n' > /bin/sh; chmod 755 /bin/sh",
+)
+
+
+@pytest.mark.parametrize("spoil", SPOILED)
+def test_a_step_that_the_agent_spoils_is_no_fault(box, task, spoil) -> None:
+    """Else it could have no score instead of a low one, or end the whole batch."""
+    trial = run_trial(two_steps(task()), CommandAgent(spoil), box)
+    assert trial.reward == 0.0, trial.to_json()
+
+
+@pytest.mark.parametrize("spoil", SPOILED[:2])
+def test_a_policy_that_spoils_its_next_step_keeps_its_score(box, task, spoil) -> None:
+    env = HarborEnv(two_steps(task()).folder, sandbox=box)
+    env.reset(seed=0)
+    env.step(written_call("bash", {"command": spoil}))
+    _, reward, done, *_ = env.step(written_call("submit", {}))
+    assert (reward, done) == (0.0, True)
+    env.close()
+
+
+def test_tools_have_the_rights_of_the_agents_user(box, task) -> None:
+    """Files that it may not read are not read for it, and those of others are not replaced."""
+    hidden = (
+        "RUN mkdir -m 700 /hidden && echo zq17 > /hidden/x && echo a > /given && chmod 777 /app"
+    )
+    env = HarborEnv(task(docker=hidden, toml="agent.user = 1000").folder, sandbox=box)
+    env.reset(seed=0)
+
+    def call(tool: str, **arguments: object) -> str:
+        return env.step(written_call(tool, arguments))[0]
+
+    said = [
+        call("read_file", path="/hidden/x"),
+        call("write_file", path="/hidden/y", content="1"),
+        call("write_file", path="/usr/bin/diff", content="1"),
+        call("edit", path="/given", old="a", new="b"),
+    ]
+    assert all("Permission denied" in text for text in said), said
+    assert "zq17" not in "".join(said)
+    assert "written" in call("write_file", path="/app/new/run", content="#!/bin/sh\necho 1\n")
+    call("bash", command="chmod 700 /app/new/run")
+    assert "edited" in call("edit", path="/app/new/run", old="echo 1", new="echo zq17")
+    assert "zq17" in call("bash", command="/app/new/run")
+    env.close()

@@ -175,6 +175,7 @@ class TestRewards:
             ("""echo '{"reward": "1"}' > /logs/verifier/reward.json""", None, "bad_reward"),
             ("""echo '{"reward": true}' > /logs/verifier/reward.json""", None, "bad_reward"),
             ("echo '{}' > /logs/verifier/reward.json", None, "bad_reward"),
+            ("printf '1%0400d' 0 > /logs/verifier/reward.json", None, "bad_reward"),
             ("mkdir /logs/verifier/reward.txt", None, "bad_reward"),
         ],
     )

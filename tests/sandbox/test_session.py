@@ -289,3 +289,18 @@ def test_faults_of_the_caller(session_box: Sandbox, s: Session) -> None:
             call()
     with pytest.raises(ValueError, match="memory_mib"):
         SessionLimits(memory_mib=0)
+
+
+def test_files_come_and_go_with_a_users_rights_if_asked(session_box: Sandbox) -> None:
+    with session_box.session() as s:
+        s.exec("mkdir -m 700 /h; echo x > /h/x")
+        assert s.get("/h/x") == b"x\n"
+        with pytest.raises(OSError, match="Permission denied"):
+            s.get("/h/x", user=1000)
+        for place in ("/h/y", "/etc/y"):
+            with pytest.raises(OSError, match="Permission denied"):
+                s.put(place, b"", user=1000, as_user=True)
+        s.put("/tmp/new/y", b"y", mode=0o700, user=1000, as_user=True)
+        assert s.exec("stat -c '%u %a' /tmp/new /tmp/new/y").text == "1000 755\n1000 700\n"
+        s.put("/etc/y", b"", user=1000)
+        assert s.exec("stat -c %u /etc/y").text == "1000\n"

@@ -26,6 +26,12 @@ def group_advantages(rewards: Tensor, *, std: Spread = "population", eps: float 
             2503.20783), as the division weights easy and hard prompts up. DeepSeekMath does not
             say which; trainers in use take the sample's.
         eps: added to the standard deviation, in the unit of a reward.
+
+    Returns:
+        [P, G], mean zero over the rewards of a group.
+
+    Raises:
+        ValueError: the shape is another, or ``std`` is none of the four words.
     """
     if std not in ("population", "sample", "batch", "none"):
         raise ValueError(f"std must be 'population', 'sample', 'batch' or 'none', got {std!r}")
@@ -175,6 +181,9 @@ def process_advantages(
 
     Returns:
         [P, G, T]. Zero past a reply's last step.
+
+    Raises:
+        ValueError: the shapes differ, or a step with a reward ends outside [-1, T).
     """
     if step_rewards.dim() != 3 or step_ends.shape != step_rewards.shape:
         raise ValueError(

@@ -44,6 +44,9 @@ class LoRA:
         alpha: the product is scaled by ``alpha / rank``.
         targets: names of the linear layers, or peft's ``all-linear``: all but the head.
         seed: of A, which begins with random numbers.
+
+    Raises:
+        ValueError: ``rank`` is below 1, ``alpha`` not above 0, or there is no target.
     """
 
     rank: int = 16
@@ -74,6 +77,9 @@ def merge_lora(model: Any) -> Any:
     """Return a plain causal LM that computes the same: a copy, adapters added to its weights.
 
     To export: ``merge_lora(model).save_pretrained(directory)``.
+
+    Raises:
+        ValueError: the model has no adapters.
     """
     if not is_adapted(model):
         raise ValueError(

@@ -92,7 +92,11 @@ def training_tasks(
 def held_out_tasks(
     env: TextEnv, count: int, *, group_size: int = 1, play_tasks: PlayTasks | None = None
 ) -> Rollout:
-    """Roll out the first ``count`` different tasks of an environment, or all, every time."""
+    """Roll out the first ``count`` different tasks of an environment, or all, every time.
+
+    Raises:
+        ValueError: ``count`` is below 1.
+    """
     if count < 1:
         raise ValueError(f"count must be at least 1, got {count}")
     tries = range(20 * count if env.source.size is None else min(count, env.source.size))

@@ -27,7 +27,7 @@ if [ $? -eq 0 ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
     scope="module",
     params=[
         pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.slow]),
-        pytest.param("bwrap", marks=pytest.mark.bwrap),
+        pytest.param("bwrap", marks=[pytest.mark.bwrap, pytest.mark.slow]),
     ],
 )
 def box(request):

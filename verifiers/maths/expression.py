@@ -400,7 +400,8 @@ class _Reader:
             if self.peek() in {"(", "|", "{"}:
                 raise UnreadError("\\sin x(x+1) has two readings")
             factors.append(self.beside(factors[-1], depth + 1))
-        if self.peek() in {"/", "\\div"} and not self.peek(1).isalpha():
+        divides = self.peek() in {"/", "\\div"}
+        if divides and not self.peek(1).isalpha() and self.peek(1)[1:] not in FUNCTIONS:
             raise UnreadError("\\sin x/2 has two readings")
         found = product(factors)
         return found if sign > 0 else negative(found)

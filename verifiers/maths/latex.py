@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 
 from ..text.markup import TEXT, undelimited
+from .tokens import FUNCTIONS, GREEK
 
 Replacement = str | Callable[[re.Match[str]], str]
 
@@ -173,11 +174,25 @@ def _joined(found: re.Match[str]) -> str:
     return "".join(char for char in found.group() if char.isdigit())
 
 
+_SHORT_WORDS = "of|or|is|an|in|to|by|as|at|on|if|km|cm|mm|mi|ft|kg|mg|lb|oz|hr"
+_COEFFICIENT = re.compile(  # 1/2 x^2, 3/4 pi, 1/2 sin(2x): with the space the fraction is whole
+    r"(^|[-+=(,{|]\s*)(\d{1,9})/(\d{1,9}) +"
+    rf"(?=(?:\\?(?:{'|'.join(FUNCTIONS)}|sqrt|pi)|(?!{_SHORT_WORDS})[A-Za-z]{{1,2}})(?![A-Za-z])"
+    r"|\((?![^()]*[A-Za-z]{3})[^()]*[A-Za-z])"
+)
+_GREEK_WORD = re.compile(
+    rf"(?<![A-Za-z\\])({'|'.join(sorted(GREEK - {'ell', 'hbar', 'nu', 'mu', 'xi'}))})(?![A-Za-z])"
+)
+_FORMULA_SIGN = re.compile(r"[()^=+*/_0-9]")
 _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     # what must stand in the text for it, what it looks like, what it becomes
     ("\\over", re.compile(r"\{([^{}]*)\\over(?![A-Za-z])([^{}]*)\}"), r"\\frac{\1}{\2}"),
     ("\\", _FIRST, r"\1{\2}"),
     ("\\", _SECOND, r"\1{\2}"),
+    ("/", _COEFFICIENT, r"\1\\frac{\2}{\3} "),
+    ("cbrt", re.compile(r"(?<![A-Za-z\\])cbrt\s*\(([^()]*)\)"), r"\\sqrt[3]{\1}"),
+    (" in ", re.compile(r"^([a-z]) in (?=[\[(])"), r"\1\\in "),
+    ("log", re.compile(r"(?<![A-Za-z\\])log_?(2|10)\s?(?=\()"), r"\\log_{\1}"),
     (" x 10", re.compile(r"(?<=\d) x (?=10\s?\^)"), r"\\times "),
     ("-", re.compile(r"(?:\^|\*\*) ?(-(?:\d+|[A-Za-z]))(?![\w.^({])"), r"^{\1}"),  # 10^-3
     ("+", re.compile(r"(?:\A|(?<==)|(?<== ))\+-|\+/-"), r"\\pm "),
@@ -294,6 +309,8 @@ def respell(text: str) -> str:
         text = text.replace(",", "")
     for written, meant in (("<=", r"\le "), (">=", r"\ge "), ("!=", r"\ne "), ("{-}", "-")):
         text = text.replace(written, meant)
+    if _FORMULA_SIGN.search(text):
+        text = _GREEK_WORD.sub(r"\\\1 ", text)
     for needle, pattern, replacement in _FIXES:
         if needle in text:
             text = pattern.sub(replacement, text)

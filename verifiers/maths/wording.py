@@ -42,7 +42,9 @@ _LABELS = frozenset((
     "total", "limit", "sum", "solution", "is", "are", "equals", "area", "volume", "probability",
     "number", "perimeter", "length",
 ))  # fmt: skip
-_BETWEEN_DIGITS = re.compile(r"(?<=[0-9])[A-Za-z]+(?=[0-9])")
+_BETWEEN_DIGITS = re.compile(  # 2R3, but not 2ln3
+    rf"(?<=[0-9])(?!(?:{'|'.join(FUNCTIONS)})[0-9])[A-Za-z]+(?=[0-9])"
+)
 _WORD_LIKE = re.compile("[A-Z]?[a-z]+|[A-Z]+")
 
 

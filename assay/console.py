@@ -76,7 +76,7 @@ def naming_the_port(port: int, host: str = "127.0.0.1") -> Iterator[None]:
 
 
 class _Progress(Progress):
-    """Where there is no terminal, a line now and then, so that a log shows that work goes on."""
+    """Prints a line every LINE_EVERY_S if the console is not a terminal, for logs."""
 
     _said = 0.0
 

@@ -38,19 +38,33 @@ def sums(split: str) -> TextEnv:
 def start(trial: Trial) -> None:
     """Warm a model up on 2,000 worked sums until 3 of 10 sampled replies are right."""
     model, tokenizer = load_model(tiny_model(trial.start, seed=trial.seed))
+    warm(trial, model, tokenizer, count=2000, target=0.3, max_steps=1000, check_every=20)
+    model.save_pretrained(trial.start)
+
+
+def warm(
+    trial: Trial,
+    model: Any,
+    tokenizer: Any,
+    *,
+    count: int,
+    target: float,
+    max_steps: int,
+    check_every: int,
+) -> None:
+    """Train on ``count`` worked sums by :func:`~.trainers.warm_start`; a short trial: 30 steps."""
     train = sums("train")
     warm_start(
         model,
         tokenizer,
-        [train.task(i) for i in range(2000)],
+        [train.task(i) for i in range(count)],
         held_out_tasks(sums("test"), 50 if trial.short else 400),
-        target=0.0 if trial.short else 0.3,
-        max_steps=30 if trial.short else 1000,
-        check_every=30 if trial.short else 20,
+        target=0.0 if trial.short else target,
+        max_steps=30 if trial.short else max_steps,
+        check_every=30 if trial.short else check_every,
         max_new_tokens=LONGEST,
         seed=trial.seed,
     )
-    model.save_pretrained(trial.start)
 
 
 def pass_at_1(model: Any, tokenizer: Any, trial: Trial) -> float:

@@ -4,10 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from assay.envs import TextEnv
-from assay.family._sums import LONGEST, SUMS, pass_at_1, start, sums, trained
-from assay.family.trainers import warm_start
+from assay.family._sums import LONGEST, SUMS, pass_at_1, start, sums, trained, warm
 from assay.family_cli import run_script
-from assay.grpo import GRPOConfig, Learner, held_out_tasks, load_model, training_tasks
+from assay.grpo import GRPOConfig, Learner, load_model, training_tasks
 from assay.study import Arm, Claim, Outcome, Study, Trial
 from assay.verifiers import Verdict, Verifier
 
@@ -27,18 +26,7 @@ def start_and_teacher(trial: Trial) -> None:
     """Write the start of all arms, then train it on until it can teach."""
     start(trial)
     model, tokenizer = load_model(trial.start)
-    train = sums("train")
-    warm_start(
-        model,
-        tokenizer,
-        [train.task(i) for i in range(5000)],
-        held_out_tasks(sums("test"), 50 if trial.short else 400),
-        target=0.0 if trial.short else TEACHER,
-        max_steps=30 if trial.short else 3000,
-        check_every=30 if trial.short else 100,
-        max_new_tokens=LONGEST,
-        seed=trial.seed,
-    )
+    warm(trial, model, tokenizer, count=5000, target=TEACHER, max_steps=3000, check_every=100)
     tokenizer.save_pretrained(trial.start / "teacher")
     model.save_pretrained(trial.start / "teacher")
 

@@ -8,14 +8,14 @@ from rich.console import Console
 from assay import console
 
 
-def test_progress_is_lines_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    told, shown = io.StringIO(), io.StringIO()
+def test_progress_is_lines_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    log, screen = io.StringIO(), io.StringIO()
     monkeypatch.setattr(console, "LINE_EVERY_S", 0.0)
-    for to, terminal in ((told, False), (shown, True)):
-        monkeypatch.setattr(console, "err", Console(file=to, force_terminal=terminal))
+    for file, terminal in ((log, False), (screen, True)):
+        monkeypatch.setattr(console, "err", Console(file=file, force_terminal=terminal))
         with console.progress() as bar:
             line = bar.add_task("tasks", total=3)
             bar.advance(line)
             bar.update(line, advance=1)
-    assert told.getvalue().split("\n")[:2] == ["tasks: 1 of 3", "tasks: 2 of 3"]
-    assert "tasks: 1 of 3" not in shown.getvalue()
+    assert log.getvalue().split("\n")[:2] == ["tasks: 1 of 3", "tasks: 2 of 3"]
+    assert "tasks: 1 of 3" not in screen.getvalue()

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from assay.sandbox import SandboxError, build_image, describe
+
 # The command line's console keeps the width that it finds when it is first imported: not that of
 # whichever test happens to be the first.
 os.environ.pop("COLUMNS", None)
@@ -34,6 +36,18 @@ def _modules(name: str) -> list[ModuleType]:
         package = import_module(name)
         inner = pkgutil.walk_packages(getattr(package, "__path__", []), f"{name}.")
         return [package, *(import_module(module.name) for module in inner)]
+
+
+@pytest.fixture(scope="session")
+def shell_image() -> str:
+    """The tag of the image that sessions and tasks start from; skips if no daemon answers."""
+    try:
+        build_image(description=describe("shell"))
+    except SandboxError as error:
+        if os.environ.get("ASSAY_REQUIRE_DOCKER") == "1":
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+    return describe("shell").tag
 
 
 PLAIN = "{% for m in messages %}{{ m['content'] }}{% endfor %}"

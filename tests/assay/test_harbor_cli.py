@@ -1,7 +1,6 @@
 """``assay harbor``: agents on task folders, from the command line."""
 
 import json
-import os
 import shutil
 from pathlib import Path
 
@@ -9,22 +8,14 @@ import pytest
 from typer.testing import CliRunner
 
 from assay.cli import app
-from assay.sandbox import build_image, describe
-from assay.sandbox.backends.docker import daemon_fault
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "harbor"
 
 
 @pytest.fixture
-def docker(monkeypatch):
-    """Skip without a daemon."""
-    fault = daemon_fault()
-    if fault is not None:
-        if os.environ.get("ASSAY_REQUIRE_DOCKER") == "1":
-            pytest.fail(fault)
-        pytest.skip(fault)
+def docker(monkeypatch, shell_image):
+    """Run the tasks under Docker."""
     monkeypatch.setenv("ASSAY_SANDBOX", "docker")
-    build_image(description=describe("shell"))
 
 
 def run(*words):
@@ -48,7 +39,7 @@ def test_wrong_words_are_refused() -> None:
         (["run", str(EXAMPLES), "--agent", "policy"], "needs --policy"),
         (["run", str(EXAMPLES), "--policy", "m:f"], "go with --agent policy"),
         (["run", str(EXAMPLES), "--agent", "nop", "-o", str(EXAMPLES)], "is a folder"),
-        (["check", str(EXAMPLES), "--task", "nothing"], "has no task"),
+        (["run", str(EXAMPLES), "--task", "nothing"], "has no task"),
         (["check", str(EXAMPLES / "missing")], "holds no task folder"),
     ):
         done = run(*words)

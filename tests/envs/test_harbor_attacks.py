@@ -8,9 +8,8 @@ import pytest
 
 from assay.envs.harbor import CommandAgent, HarborEnv, HarborTask, nop, run_trial
 from assay.envs.tools.calls import written_call
-from assay.sandbox import Sandbox, build_image, describe
+from assay.sandbox import Sandbox
 from assay.sandbox.backends.bwrap import bwrap_fault
-from assay.sandbox.backends.docker import daemon_fault
 from assay.sandbox.sessions.groups import groups_fault
 
 TABLE = tomllib.loads(Path(__file__).with_name("harbor_attacks.toml").read_text("utf-8"))
@@ -30,17 +29,11 @@ if [ $? -eq 0 ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
         pytest.param("bwrap", marks=[pytest.mark.bwrap, pytest.mark.slow]),
     ],
 )
-def box(request):
+def box(request, shell_image):
     """A sandbox of each backend; Docker builds the images of both."""
-    fault = daemon_fault()
-    if fault is not None:
-        if os.environ.get("ASSAY_REQUIRE_DOCKER") == "1":
-            pytest.fail(fault)
-        pytest.skip(fault)
     fault = bwrap_fault() or groups_fault() or (os.geteuid() and "it needs root")
     if request.param == "bwrap" and fault:
         pytest.skip(str(fault))
-    build_image(description=describe("shell"))
     with Sandbox(backend=request.param) as made:
         yield made
 

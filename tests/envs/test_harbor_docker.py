@@ -26,8 +26,7 @@ from assay.envs.harbor import (
 from assay.envs.harbor.carry import listing
 from assay.envs.tools import BadTool
 from assay.envs.tools.calls import written_call
-from assay.sandbox import Sandbox, SandboxError, build_image, describe
-from assay.sandbox.backends.docker import daemon_fault
+from assay.sandbox import Sandbox, SandboxError
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "harbor"
 TASKS = {task.folder.name: task for task in load_tasks(EXAMPLES)}
@@ -39,14 +38,8 @@ if [ $? -eq 0 ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
 
 
 @pytest.fixture(scope="module")
-def box():
+def box(shell_image):
     """A sandbox with the image that the tasks start from."""
-    fault = daemon_fault()
-    if fault is not None:
-        if os.environ.get("ASSAY_REQUIRE_DOCKER") == "1":
-            pytest.fail(fault)
-        pytest.skip(fault)
-    build_image(description=describe("shell"))
     with Sandbox(backend="docker") as made:
         yield made
 

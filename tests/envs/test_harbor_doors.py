@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import sys
 import threading
 import time
@@ -19,8 +18,6 @@ from assay.envs import EpisodeGroup, FunctionPolicy, rollout
 from assay.envs.tools.calls import written_call
 from assay.envs.trl import TRLSpec
 from assay.grpo import GRPOConfig, training_tasks
-from assay.sandbox import build_image, describe
-from assay.sandbox.backends.docker import daemon_fault
 from assay.service import RemoteEnv, ServiceLimits, create_app
 from assay.service.server import configure, listen, url_of
 
@@ -42,15 +39,9 @@ POLICIES = {1.0: FunctionPolicy(oracle), 0.0: FunctionPolicy(idle)}
 
 
 @pytest.fixture(autouse=True)
-def docker(monkeypatch):
-    """Skip without a daemon."""
-    fault = daemon_fault()
-    if fault is not None:
-        if os.environ.get("ASSAY_REQUIRE_DOCKER") == "1":
-            pytest.fail(fault)
-        pytest.skip(fault)
+def docker(monkeypatch, shell_image):
+    """Run the tasks under Docker."""
     monkeypatch.setenv("ASSAY_SANDBOX", "docker")
-    build_image(description=describe("shell"))
 
 
 def by_gymnasium(reward, tmp_path):

@@ -1,7 +1,6 @@
 """Harbor tasks made of commits and of rows: tried in real containers before they are written."""
 
 import json
-import os
 import subprocess
 import tarfile
 from pathlib import Path
@@ -15,8 +14,8 @@ from assay.envs.harbor.making.mine import mine
 from assay.envs.harbor.making.repository import Repository, RepositoryError, is_test
 from assay.envs.harbor.making.runner import rewards
 from assay.envs.harbor.making.swe import from_swe
-from assay.sandbox import Sandbox, build_folder, build_image, describe
-from assay.sandbox.backends.docker import connect, daemon_fault
+from assay.sandbox import Sandbox, build_folder
+from assay.sandbox.backends.docker import connect
 
 PAGES = "def page(items, number, size):\n    return items[{at} * size : {at} * size + size]\n"
 HEAD = "from pages import page\n"
@@ -83,14 +82,8 @@ def repo(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def box():
+def box(shell_image):
     """A sandbox with the image that the tasks start from."""
-    fault = daemon_fault()
-    if fault is not None:
-        if os.environ.get("ASSAY_REQUIRE_DOCKER") == "1":
-            pytest.fail(fault)
-        pytest.skip(fault)
-    build_image(description=describe("shell"))
     with Sandbox(backend="docker") as made:
         yield made
 

@@ -1,15 +1,13 @@
 """MCP servers in a session of the sandbox: an honest one, and those that are not."""
 
 import json
-import os
 
 import pytest
 
 from assay.envs import Rows, Task
 from assay.envs.tools import BadTool, MCPTools, ToolEnv
 from assay.envs.tools.calls import written_call
-from assay.sandbox import Sandbox, SandboxError, SessionLimits, build_image, describe
-from assay.sandbox.backends.docker import daemon_fault
+from assay.sandbox import Sandbox, SandboxError, SessionLimits
 from assay.verifiers import Exact
 
 SERVER = """
@@ -44,14 +42,8 @@ for line in sys.stdin:
 
 
 @pytest.fixture(scope="module")
-def box():
+def box(shell_image):
     """A sandbox with sessions."""
-    fault = daemon_fault()
-    if fault is not None:
-        if os.environ.get("ASSAY_REQUIRE_DOCKER") == "1":
-            pytest.fail(fault)
-        pytest.skip(fault)
-    build_image(description=describe("shell"))
     with Sandbox(backend="docker") as made:
         yield made
 

@@ -1,7 +1,6 @@
 """The learner on a shell in containers: examples/train_on_a_shell_task.py."""
 
 import importlib.util
-import os
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,7 @@ from assay.envs.harbor import HarborEnv
 from assay.grpo import GRPOConfig, choose_forward
 from assay.grpo.batch import row_of
 from assay.grpo.update import accumulate_gradient
-from assay.sandbox import Sandbox, build_image, describe
-from assay.sandbox.backends.docker import daemon_fault
+from assay.sandbox import Sandbox
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "train_on_a_shell_task.py"
 
@@ -27,14 +25,8 @@ def example():
 
 
 @pytest.fixture
-def env(example, tmp_path):
+def env(example, tmp_path, shell_image):
     """The task, in containers."""
-    fault = daemon_fault()
-    if fault is not None:
-        if os.environ.get("ASSAY_REQUIRE_DOCKER") == "1":
-            pytest.fail(fault)
-        pytest.skip(fault)
-    build_image(description=describe("shell"))
     with Sandbox(backend="docker") as box:
         yield HarborEnv(example.write_task(tmp_path / "task"), 2, tell="template", sandbox=box)
 

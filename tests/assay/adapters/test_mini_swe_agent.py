@@ -12,9 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from assay.sandbox import build_image, describe
-from assay.sandbox.backends.docker import daemon_fault
-
 PYTHON = os.environ.get("ASSAY_MINI_SWE_PYTHON")
 TASK = Path(__file__).parents[3] / "examples" / "harbor" / "text-top-words"
 SOLVE = "printf 'the 6\\nfox 5\\na 4\\nhen 4\\nand 2\\n' > top.txt"
@@ -80,11 +77,9 @@ def scripted():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("solve", "reward"), [(SOLVE, "1.0"), ("exit 3", "0.0")])
-def test_it_works_in_the_container_and_is_graded(scripted, tmp_path, solve, reward) -> None:
-    fault = daemon_fault()
-    if fault is not None:
-        pytest.skip(fault)
-    build_image(description=describe("shell"))
+def test_it_works_in_the_container_and_is_graded(
+    scripted, shell_image, tmp_path, solve, reward
+) -> None:
     url, commands = scripted
     commands += ["ls", solve, DONE]
     home = {"MSWEA_SILENT_STARTUP": "1", "MSWEA_GLOBAL_CONFIG_DIR": str(tmp_path)}

@@ -20,7 +20,7 @@ from assay.gateway.app import served
 from assay.gateway.episodes import Gateway, GatewayConfig
 from assay.gateway.transformers_engine import TransformersEngine
 from assay.grpo import VLLMServer, load_model, tiny_model
-from assay.sandbox import ImageUnavailable, Sandbox, build_image, describe
+from assay.sandbox import Sandbox, SandboxError, build_image, describe
 from assay.sandbox.backends.bwrap import bwrap_fault
 from assay.sandbox.backends.docker import connect
 from assay.sandbox.sessions.groups import groups_fault
@@ -115,7 +115,7 @@ def box(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     tag = f"assay-tests-gateway:{os.getpid()}"
     try:
         build_image(tag, describe("shell"))
-    except ImageUnavailable as error:
+    except SandboxError as error:
         if os.environ.get("ASSAY_REQUIRE_DOCKER") == "1":
             pytest.fail(str(error))
         pytest.skip(str(error))

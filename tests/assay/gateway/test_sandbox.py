@@ -19,7 +19,7 @@ from assay.envs.harbor import HarborEnv
 from assay.gateway import AgentEnv, GatewayConfig
 from assay.gateway.engine import Sampled
 from assay.gateway.transformers_engine import TransformersEngine
-from assay.sandbox import Sandbox, SessionLimits, build_image, describe
+from assay.sandbox import Sandbox, SessionLimits
 from assay.sandbox.backends.docker import connect
 from assay.sandbox.sessions import network
 from assay.verifiers import FunctionVerifier, Status, Verdict
@@ -190,11 +190,10 @@ if len(sys.argv) > 2:
 
 @pytest.mark.parametrize("solved", [True, False])
 def test_a_harbor_task_is_played_in_its_container_and_judged_by_its_tests(
-    box, engine, tmp_path, solved: bool
+    box, engine, shell_image, tmp_path, solved: bool
 ) -> None:
     if box.backend != "docker":
         pytest.skip("a task folder's image is built by a daemon")
-    build_image(description=describe("shell"))  # the task's image is built on it
     (tmp_path / "solve.py").write_text(SOLVE)
     env = HarborEnv(HARBOR / "text-top-words")
     words = ["python3", "solve.py", "{prompt}", *["now"] * solved]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..text.sentences import sentences
-from ..text.words import distinct_words, words
+from ..text.words import distinct_words, phrase, words
 from ..verdict import Verdict
 from ..verifier import Verifier
 from .prose import part_of, prose
@@ -218,9 +218,8 @@ def holds(source: str, quote: str) -> bool:
     """
     at = 0
     for piece in _LEFT_OUT.split(quote):
-        wanted = plain(piece).strip(" .,;:!?")
-        at = source.find(wanted, at)
-        if at < 0:
+        found = re.compile(phrase(plain(piece).strip(" .,;:!?"))).search(source, at)
+        if found is None:
             return False
-        at += len(wanted)
+        at = found.end()
     return True

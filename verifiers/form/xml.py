@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from html import unescape
 from typing import Any
 
 from ..text.fences import unfenced
@@ -252,17 +251,11 @@ class _Scan:
         self.open.pop()
         if top.children is None:
             self.last = between.strip()
-            return "" if has_content(_said(between)) else f"<{name}> is empty"
+            return "" if has_content(between) else f"<{name}> is empty"
         missing = top.missing()
         if missing:
             return f"<{missing}> is missing{top.where}"
         return "" if top.count else f"<{name}> is empty"
-
-
-def _said(text: str) -> str:
-    """Return a text without comments and with entities decoded: ``&nbsp;`` is blank."""
-    head, *pieces = text.split("<!--")
-    return unescape("".join([head, *(piece.partition("-->")[2] for piece in pieces)]))
 
 
 def _unwrapped(text: str) -> str:

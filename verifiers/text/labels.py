@@ -219,7 +219,8 @@ def unlabelled(text: str, *nouns: str) -> str:
 
 @functools.cache
 def _named(nouns: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile(rf"\s*(?:the )?(?:{'|'.join(nouns)})(?: is)?\s*: ?", re.IGNORECASE)
+    noun = rf"\s*(?:\*\*)?(?:the )?(?:{'|'.join(nouns)})(?: is)?"
+    return re.compile(rf"{noun}\s*(?::(?:\*\*)?\s?|\*\*:\s?|(?=`))", re.IGNORECASE)
 
 
 def without_choice_label(text: str) -> str:

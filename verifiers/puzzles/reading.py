@@ -79,7 +79,7 @@ def _closes(text: str) -> int:
     return -1
 
 
-ARROW = r"[-=]{1,3}>|[→⟶⇒➔➜]"
+ARROW = r"[-=]{0,3}>|[→⟶⇒➔➜]"
 _SEPARATOR = re.compile(rf"(?:[\s,;]|{ARROW}|[-–—|])+")
 _QUOTES = "\"'“”‘’"
 _LAST_AND = re.compile(

@@ -67,6 +67,9 @@ LOOKALIKES = str.maketrans(
 """Greek and Cyrillic letters that look like Latin ones, for ``str.translate``."""
 
 
+_SIGNS = str.maketrans("’‘“”‐‑", "''\"\"--")
+
+
 def visible(text: str) -> str:
     """Return a text without the characters that have no shape, such as zero-width spaces."""
     return _HIDDEN.sub("", text)
@@ -105,8 +108,8 @@ def folded(text: str) -> list[str]:
 def canonical(text: str) -> str:
     """Return a text in the form in which its words and keywords are compared.
 
-    Case, the shape of quotes, styled letters, lookalikes and accents that Unicode cannot compose
-    make no difference; accents that it can (é) do.
+    Case, the shape of quotes and hyphens, styled letters, lookalikes and accents that Unicode
+    cannot compose make no difference; accents that it can (é) do.
     """
     text = plain(text)
     if text.isascii():
@@ -119,12 +122,11 @@ def canonical(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Return a text with its quotes straight, its accents composed and nothing invisible."""
+    """Return a text with plain quotes and hyphens, accents composed and nothing invisible."""
     text = visible(text)
     if text.isascii():
         return text
-    text = unicodedata.normalize("NFC", text)
-    return text.replace("’", "'").replace("‘", "'").replace("“", '"').replace("”", '"')
+    return unicodedata.normalize("NFC", text).translate(_SIGNS)
 
 
 def _latin(text: str) -> str:

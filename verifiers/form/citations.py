@@ -41,8 +41,8 @@ class Citations(Verifier):
     sentence or right after its stop. Every number must be that of a source. Every sentence,
     heading and item of at least three distinct words must cite one, or a share ``coverage`` of
     them. A quotation of three or more words in a sentence with citations must occur in one of the
-    cited sources, ignoring white space, case and the form of quotation marks; ``...`` omits text.
-    Only the answer is read, without code.
+    cited sources, as whole words, ignoring white space, case and the form of quotation marks;
+    ``...`` omits text. Only the answer is read, without code.
 
     Whether a source supports a sentence is not checked, unless it is quoted: combine this with a
     verifier that checks it.

@@ -26,10 +26,10 @@ class XmlStructure(Verifier):
     The elements occur in the given order. ``"step"`` is an element that occurs once and contains
     text, ``"note?"`` is optional, ``"step+"`` may be repeated, ``"step*"`` is either, and
     ``{"steps": ["title", "step+"]}`` contains other elements and otherwise only white space. Text
-    contains at least a letter or a digit; other markup in it, such as ``<b>``, is text, and a given
-    element in it fails, also in a CDATA section or a comment. Attributes are ignored. No entity is
-    expanded: this is no XML parser. An XML declaration or a code fence around everything is
-    ignored. ``<Step>`` for ``step`` is refused.
+    contains at least a letter or a digit; other markup in it, such as ``<b>``, is text unless it is
+    empty, and a given element in it fails, also in a CDATA section or a comment. Attributes are
+    ignored. No entity is expanded: this is no XML parser. An XML declaration or a code fence around
+    everything is ignored. ``<Step>`` for ``step`` is refused.
 
     Reference: the elements, such as ``["plan", {"steps": ["step+"]}, "answer"]``; ignored if
     ``elements`` are given here.

@@ -36,7 +36,8 @@ class Countdown(PuzzleVerifier):
     r"""Accept any expression that uses each number once and equals the target.
 
     The expression is the last ``\boxed{}`` of the last ``<answer>``, or of the reply if it has
-    none; without a box, the last line that is neither blank nor a code fence. ``Answer:``
+    none; without a box, the last line that is neither blank nor a code fence. A box that is
+    denied or part of a formula, and a tag that is not closed, give none. ``Answer:``
     may stand before it, ``= target`` and a full stop may follow it, and Markdown's bold or code
     signs may enclose it. It may hold the numbers, ``+ - * /`` and brackets, and is worked out
     exactly by this file's own reader: nothing of it is evaluated as code.

@@ -211,10 +211,10 @@ def has_content(text: str) -> bool:
         >>> [has_content(text) for text in ("<div>", "<p><b></b></p>", "&nbsp;<br>", "<!-- a -->")]
         [True, False, False, False]
     """
-    found, sign = _SOMETHING.search(text), _MAY_HIDE.search(text)
+    found = _SOMETHING.search(text)
     if found is None or _NO_TEXT.search(text):
         return False
-    if sign is None or found.start() < sign.start():
+    if not _MAY_HIDE.search(text, 0, found.start()):
         return True
     shown = _NO_SIGN.sub(" ", uncommented(text))
     if _SOMETHING.search(unescape(_TAG.sub(" ", shown))):

@@ -23,7 +23,7 @@ _HEDGED = re.compile(
     r"\b(?:or|not|nor|neither|maybe|unless)\b|\?|[(\[][A-Z][)\]]|\b[A-Z][).:](?=\s)"
 )
 _TEXT_FIRST = re.compile(r"(\S.*?)\s*(?:\(([A-Z])\)|\[([A-Z])\])")
-_LETTER_COMMA = re.compile(r"\(?([A-Z])\)?,\s*(\S.*)")
+_LETTER_APART = re.compile(r"\(?([A-Z])\)?(?:,\s*(\S.*)|\s+\((\S.*)\))")
 _REASONED = re.compile(
     r"\(?([A-Z])\)?[.,]?\s+(?:because|since)\b(?!.*\b(?:but|or|wait|actually)\b)[^?]*"
 )
@@ -155,8 +155,8 @@ def _one(text: str, options: dict[str, str]) -> str | None:
     if (after := _TEXT_FIRST.fullmatch(text)) is not None and options:  # Paris (B)
         letter = after[2] or after[3]
         return letter if options.get(letter) == _plain(after[1]) else None
-    if (apart := _LETTER_COMMA.fullmatch(text)) is not None and options:  # B, Paris
-        return apart[1] if options.get(apart[1]) == _plain(apart[2]) else None
+    if (apart := _LETTER_APART.fullmatch(text)) is not None and options:  # B, Paris; B (Paris)
+        return apart[1] if options.get(apart[1]) == _plain(apart[2] or apart[3]) else None
     labelled = _LABELLED.fullmatch(text)
     if labelled is None:
         return None

@@ -96,11 +96,22 @@ def test_quotations_are_read_whole() -> None:
 
 
 @settings(deadline=None, derandomize=True, max_examples=150)
-@given(st.text("abc \n", min_size=1, max_size=40), st.data())
-def test_whatever_is_copied_is_held(source: str, data: st.DataObject) -> None:
+@given(st.lists(st.text("abc", min_size=1, max_size=4), min_size=1, max_size=12), st.data())
+def test_whatever_words_are_copied_are_held(source: list[str], data: st.DataObject) -> None:
     left, right = sorted(data.draw(st.tuples(*[st.integers(0, len(source))] * 2)))
-    assert holds(plain(source), source[left:right])
-    assert not holds(plain(source), source + "d")
+    whole = " \n".join(source)
+    assert holds(plain(whole), " ".join(source[left:right]))
+    assert not holds(plain(whole), whole + " d")
+    assert not holds(plain(whole), whole + "d")
+
+
+def test_a_quotation_ends_where_words_of_its_source_do() -> None:
+    source = plain("Water boils at 100 °C. 水在一百度沸腾。")
+    assert holds(source, "water ... at 100 °C")
+    assert holds(source, "在一百度")
+    assert not holds(source, "water boils at 10")
+    assert not holds(source, "ater boils at 100")
+    assert not holds(source, "the ... b ... 100")
 
 
 @settings(deadline=None, derandomize=True, max_examples=150)

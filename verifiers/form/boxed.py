@@ -14,9 +14,12 @@ from ..verdict import Verdict
 from ..verifier import Verifier
 
 PLACES = ("anywhere", "last_line", "end")
+_ARGUMENT = r"\s{0,3}\{(?:[^{}]++|\{[^{}]*+\})*+\}"
 _LAYOUT = re.compile(  # commands whose names are letters that say nothing, and placeholders
-    rf"\\[hv]?phantom\s{{0,3}}\{{[^{{}}]*\}}|{TEXT_COMMAND}|\\(?:text[a-z]*|math[a-z]+|q?quad|[hv]space|[hv]?phantom|left|right|"
+    rf"\\(?:[hv]?phantom|[hv]space\*?|rule{_ARGUMENT}|(?:text)?color(?:box)?|begin|end){_ARGUMENT}"
+    rf"|{TEXT_COMMAND}|\\(?:text[a-z]*|math[a-z]+|q?quad|[hv]space|[hv]?phantom|[hv]fill|left|right|"
     r"displaystyle|boxed|fbox|[lcvd]?dots|square|Box|underline|label)(?![A-Za-z])"
+    r"|\\(?:kern|[hv]skip)\s?-?[\d.]+\s?[a-z]{2}"
 )
 _CLOSING = re.compile(r"</?answer>|\\end\s?\{[a-z]{1,20}\*?\}")
 _OR = re.compile(r"(?<![A-Za-z\\])or(?![A-Za-z])")

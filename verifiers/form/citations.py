@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..text.sentences import sentences
-from ..text.words import distinct_words, words
+from ..text.words import distinct_words, phrase, words
 from ..verdict import Verdict
 from ..verifier import Verifier
 from .prose import part_of, prose
@@ -41,8 +41,8 @@ class Citations(Verifier):
     sentence or right after its stop. Every number must be that of a source. Every sentence,
     heading and item of at least three distinct words must cite one, or a share ``coverage`` of
     them. A quotation of three or more words in a sentence with citations must occur in one of the
-    cited sources, ignoring white space, case and the form of quotation marks; ``...`` omits text.
-    Only the answer is read, without code.
+    cited sources, as whole words, ignoring white space, case and the form of quotation marks;
+    ``...`` omits text. Only the answer is read, without code.
 
     Whether a source supports a sentence is not checked, unless it is quoted: combine this with a
     verifier that checks it.
@@ -218,9 +218,8 @@ def holds(source: str, quote: str) -> bool:
     """
     at = 0
     for piece in _LEFT_OUT.split(quote):
-        wanted = plain(piece).strip(" .,;:!?")
-        at = source.find(wanted, at)
-        if at < 0:
+        found = re.compile(phrase(plain(piece).strip(" .,;:!?"))).search(source, at)
+        if found is None:
             return False
-        at += len(wanted)
+        at = found.end()
     return True

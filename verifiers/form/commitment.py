@@ -23,6 +23,11 @@ _DECLINES = re.compile(
     r"i\s(?:decline|refuse))",
     re.IGNORECASE,
 )
+_WITHDRAWN = re.compile(
+    r"\b(?:wait|actually|hmm+|oops|sorry)\b[^.!?\n]{0,20}\b(?:that|this|it)(?:['’]s|\s(?:is|was))\s"
+    r"(?:wrong|incorrect|mistaken|a\smistake|not\s(?:right|correct))\b",
+    re.IGNORECASE,
+)
 _OPEN = re.compile(
     r"\s*(?:(?:i\s)?(?:don['’]?t|do\snot)\sknow|unknown|unclear|none|null|nothing|n/?a|nan|idk|tbd|"
     r"not\s(?:sure|known|given)|no\sidea|any(?:thing)?|(?:the\s)?answer|reference|\?+|\.{2,}|…|"
@@ -76,6 +81,8 @@ class Commits(Verifier):
         if not fault and _DECLINES.search((after_thinking(reply) or "")[-_TAIL:]):
             fault = "it declines, or guesses"
         before, _, after = text.rpartition(found.text)
+        if not fault and _WITHDRAWN.search(after):
+            fault = "the answer is taken back"
         rest = f"{before} {after}"
         if not fault and distinct_words(rest, enough=self.content) < self.content:
             fault = f"explains too little: fewer than {self.content} different words"

@@ -90,7 +90,7 @@ class Document:
                     self._mark(body)
                     mark = ""
                 elif not _REMARK.match(line):
-                    body = body or has_content(line)
+                    body = body or any(map(str.isalnum, line))
                 continue
             opening = None if self._comment else _FENCE.match(line)
             if opening and opening.end() == len(line):

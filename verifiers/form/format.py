@@ -21,10 +21,11 @@ class Format(Verifier):
     r"""Full marks for exactly ``<think>...</think> <answer>...</answer>``.
 
     Each tag occurs once and in this order, each part contains a letter or a digit, and there is
-    only white space before, between and after. End tokens that a decoder kept, such as
-    ``<|im_end|>``, and a byte order mark are ignored. A tag counts anywhere, also in a quotation
-    or a code fence, since readers of the answer cannot distinguish it. ``<Think>``, ``<think >``
-    and ``<answer id="1">`` are refused anywhere; ``&lt;answer&gt;`` is plain text.
+    only white space before, between and after. Empty elements, entities for blanks and comments
+    are no content. End tokens that a decoder kept, such as ``<|im_end|>``, and a byte order mark
+    are ignored. A tag counts anywhere, also in a quotation or a code fence, since readers of the
+    answer cannot distinguish it. ``<Think>``, ``<think >`` and ``<answer id="1">`` are refused
+    anywhere; ``&lt;answer&gt;`` is plain text.
 
     Reference: ignored.
 

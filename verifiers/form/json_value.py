@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from typing import Any
 
+from ..text.words import has_content
 from ..verdict import Verdict
 from ..verifier import Verifier
 from .json_text import NotJson, as_json, find_json
 
 _KINDS = {"object": dict, "array": list}
-_SOMETHING = re.compile(r"[^\W_]")
 
 
 class Json(Verifier):
@@ -91,7 +90,7 @@ def holds_content(value: Any) -> bool:
             todo += item.values()
         elif isinstance(item, list):
             todo += item
-        elif item is not None and not (isinstance(item, str) and not _SOMETHING.search(item)):
+        elif item is not None and not (isinstance(item, str) and not has_content(item)):
             return True
     return False
 

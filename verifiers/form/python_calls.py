@@ -16,9 +16,9 @@ MAX_LENGTH = 20_000
 
 _TOKEN = re.compile(
     r"""\s*+(?:
-      (?P<name>[^\W\d]\w{0,99}(?:\.[^\W\d]\w{0,99}){0,9})
+      (?P<text>[rR]?+(?:"(?>(?:[^"\\\n]|\\.)*)"|'(?>(?:[^'\\\n]|\\.)*)'))
+    | (?P<name>[^\W\d]\w{0,99}(?:\.[^\W\d]\w{0,99}){0,9})
     | (?P<number>-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][-+]?[0-9]++)?(?![\w.]))
-    | (?P<text>"(?>(?:[^"\\\n]|\\.)*)"|'(?>(?:[^'\\\n]|\\.)*)')
     | (?P<mark>[()\[\]{},:=])
     )""",
     re.VERBOSE | re.DOTALL,
@@ -102,7 +102,7 @@ class _Reader:
         if kind == "number":
             return read_number(token)
         if kind == "text":
-            return _unescaped(token[1:-1])
+            return token[2:-1] if token[0] in "rR" else _ESCAPE.sub(_escape, token[1:-1])
         if kind == "name" and token in _CONSTANTS:
             return _CONSTANTS[token]
         if kind == "mark" and token in "([":
@@ -159,18 +159,10 @@ class _Reader:
             raise NotJson(f"expected {mark!r}, got {self._peek()[1]!r:.40}")
 
 
-def _unescaped(text: str) -> str:
-    if "\\" not in text:
-        return text
-    return _ESCAPE.sub(_escape, text)
-
-
 def _escape(found: re.Match[str]) -> str:
     code = found[1] or found[2]
     if code:
         if 0xD800 <= int(code, 16) <= 0xDFFF:
             raise NotJson("half of a surrogate pair")
         return chr(int(code, 16))
-    if found[3] not in _ESCAPED:
-        raise NotJson(f"the escape {found[0]!r} is unknown")
-    return _ESCAPED[found[3]]
+    return _ESCAPED.get(found[3], found[0])  # Python keeps an unknown one as it stands

@@ -9,7 +9,7 @@ from ..text.words import folded, visible
 from ..verdict import Verdict
 from .prose import Part, StyleVerifier
 
-_RUN = re.compile(r"(\S)\1{15}(?>\1*)")
+_RUN = re.compile(r"(\S{1,4}?)\1{15}(?>\1*)")
 
 
 class Repetition(StyleVerifier):
@@ -17,9 +17,9 @@ class Repetition(StyleVerifier):
 
     A run of ``n`` words is repeated if it occurred before. A share of up to ``free`` repeated runs
     costs nothing; beyond it the score falls linearly to 0 at ``most``. A word that occurs more than
-    ``run`` times in a row, or a character more than ten times as often, with or without blanks, is
-    a loop and earns 0. If a script has no spaces, words are letters; case, punctuation and
-    invisible characters are ignored. The reference is ignored.
+    ``run`` times in a row, or up to four characters more than ten times as often, with or without
+    blanks, is a loop and earns 0. If a script has no spaces, words are letters; case, punctuation
+    and invisible characters are ignored. The reference is ignored.
 
     The share is that of Yeo et al. (arXiv:2502.03373, section 4), who give each repeated run of
     40 tokens a small penalty, and of open-r1's reward, 1 - distinct / all for runs of 3, which
@@ -65,8 +65,9 @@ class Repetition(StyleVerifier):
     def judge_text(self, text: str) -> Verdict:
         """Judge a text in a fixed number of passes."""
         for found in _RUN.finditer("".join(visible(text).split())):
-            if len(found.group()) > 10 * self.run:
-                return Verdict.wrong(f"{found[1]!r} occurs {len(found.group())} times in a row")
+            times = len(found.group()) // len(found[1])
+            if times > 10 * self.run:
+                return Verdict.wrong(f"{found[1]!r} occurs {times} times in a row")
         numbered = _numbered(text)
         word_run = _longest_run(numbered)
         if word_run > self.run:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from html import unescape
 from typing import Any
 
 from ..text.fences import unfenced
@@ -27,10 +26,10 @@ class XmlStructure(Verifier):
     The elements occur in the given order. ``"step"`` is an element that occurs once and contains
     text, ``"note?"`` is optional, ``"step+"`` may be repeated, ``"step*"`` is either, and
     ``{"steps": ["title", "step+"]}`` contains other elements and otherwise only white space. Text
-    contains at least a letter or a digit; other markup in it, such as ``<b>``, is text, and a given
-    element in it fails, also in a CDATA section or a comment. Attributes are ignored. No entity is
-    expanded: this is no XML parser. An XML declaration or a code fence around everything is
-    ignored. ``<Step>`` for ``step`` is refused.
+    contains at least a letter or a digit; other markup in it, such as ``<b>``, is text unless it is
+    empty, and a given element in it fails, also in a CDATA section or a comment. Attributes are
+    ignored. No entity is expanded: this is no XML parser. An XML declaration or a code fence around
+    everything is ignored. ``<Step>`` for ``step`` is refused.
 
     Reference: the elements, such as ``["plan", {"steps": ["step+"]}, "answer"]``; ignored if
     ``elements`` are given here.
@@ -252,17 +251,11 @@ class _Scan:
         self.open.pop()
         if top.children is None:
             self.last = between.strip()
-            return "" if has_content(_said(between)) else f"<{name}> is empty"
+            return "" if has_content(between) else f"<{name}> is empty"
         missing = top.missing()
         if missing:
             return f"<{missing}> is missing{top.where}"
         return "" if top.count else f"<{name}> is empty"
-
-
-def _said(text: str) -> str:
-    """Return a text without comments and with entities decoded: ``&nbsp;`` is blank."""
-    head, *pieces = text.split("<!--")
-    return unescape("".join([head, *(piece.partition("-->")[2] for piece in pieces)]))
 
 
 def _unwrapped(text: str) -> str:

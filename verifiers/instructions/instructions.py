@@ -137,7 +137,7 @@ class Instructions(Verifier):
 
 def _variants(reply: str) -> list[str]:
     """Return the eight variants of IFEval's loose mode."""
-    rows = reply.split("\n")
+    rows = reply.strip().split("\n")
     cuts = (reply, *("\n".join(cut).strip() for cut in (rows[1:], rows[:-1], rows[1:-1])))
     return list(dict.fromkeys([*cuts, *(cut.replace("*", "") for cut in cuts)]))
 

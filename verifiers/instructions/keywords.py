@@ -10,7 +10,7 @@ import unicodedata
 from itertools import pairwise
 
 from ..text.sentences import sentences
-from ..text.words import canonical, folded, initials, letters, occurrences
+from ..text.words import LOOKALIKES, canonical, folded, initials, letters, occurrences
 from .registry import Count, Letter, Relation, Text, Texts, compare, constraint
 
 _ACCENT = re.compile("[\u0300-\u036f]++")
@@ -36,13 +36,14 @@ def forbidden_words(reply: str, *, forbidden_words: Texts) -> bool:
 
 
 def _shows(reply: str, keyword: str) -> bool:
-    """Return whether a reply contains a keyword as written, as rendered or without accents."""
+    """Return whether a reply contains a keyword as written, rendered, or spelt in lookalikes."""
     # Behind the last ">" no tag or comment ends, and each that opens would be read to the end.
     marked, end, rest = html.unescape(reply).rpartition(">")
     rendered = _MARKUP.sub("", marked + end) + rest.replace("*", "")
     texts = {reply, rendered}
     if keyword.isascii() and not rendered.isascii():
-        texts.add(_ACCENT.sub("", unicodedata.normalize("NFD", rendered)).replace("ı", "i"))
+        bare = _ACCENT.sub("", unicodedata.normalize("NFD", rendered)).replace("ı", "i")
+        texts |= {bare, bare.translate(LOOKALIKES)}
     return any(occurrences(text, keyword) for text in texts)
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
-from typing import Any
 
+from ..form.json_text import NotJson, read_json
 from ..form.json_value import holds_content
 from ..text.fences import unfenced
 from ..text.sentences import sentences
@@ -14,7 +13,7 @@ from .blocks import bullets, parts
 from .registry import Count, Text, constraint
 
 _PLACEHOLDER = re.compile(r"\[([^\[\]\n]*)\](?!\()")
-_HIGHLIGHT = re.compile(r"(?<!\*)(\*{1,3})(?![\s*])([^*\n]++)(?<!\s)\1(?!\*)")
+_HIGHLIGHT = re.compile(r"(?<![*\\])(\*{1,3})(?![\s*])([^*\n]++)(?<!\s)\1(?!\*)")
 _TITLE = re.compile(r"<<([^\n<>]+)>>")
 _COMMA = re.compile(r"[,，、،﹐﹑､︐︑՝߸፣᠂᠈⸲⸴⹁꓾]|‚(?!\w)")
 _SIX = re.compile(r"(?<!\*)\*{6}(?!\*)")
@@ -75,14 +74,10 @@ def constrained_response(reply: str) -> bool:
 def json_format(reply: str) -> bool:
     """The reply is a non-empty JSON object or array, bare or in one fence."""
     try:
-        value = json.loads(unfenced(reply), parse_constant=_refuse, parse_int=str)
-    except (ValueError, RecursionError):
+        value = read_json(unfenced(reply))
+    except NotJson:
         return False
     return isinstance(value, dict | list) and holds_content(value)
-
-
-def _refuse(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
 
 
 @constraint("detectable_format:title")
@@ -110,7 +105,8 @@ def end_checker(reply: str, *, end_phrase: Text) -> bool:
     """The reply ends with the phrase, in any case, with text before it."""
     said = collapsed(plain(reply)).casefold().rstrip('"*_ ')
     wanted = collapsed(plain(end_phrase)).casefold().rstrip('"*_ ')
-    return said.endswith(wanted) and has_content(said[: len(said) - len(wanted)])
+    before = said.removesuffix(wanted)
+    return before != said and not before[-1:].isalnum() and has_content(before)
 
 
 @constraint("startend:quotation")

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..text.words import canonical, collapsed, folded
+from ..text.words import canonical, collapsed, folded, uncommented
 from . import (  # noqa: F401  # each registers its constraints when it is imported
     copying,
     counts,
@@ -45,8 +45,11 @@ class Instruction:
     arguments: Mapping[str, Any]
 
     def followed_by(self, reply: str) -> bool:
-        """Return whether a reply follows it."""
-        return bool(self.constraint.check(reply, **self.arguments))
+        """Return whether a reply follows it, as written and without its HTML comments."""
+        written = bool(self.constraint.check(reply, **self.arguments))
+        if not written or self.constraint.whole or "-->" not in reply:
+            return written
+        return bool(self.constraint.check(uncommented(reply), **self.arguments))
 
     @property
     def keywords(self) -> list[str]:

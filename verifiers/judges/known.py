@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..text.thought import after_thinking, without_end_tokens
+from ..text.words import has_content, sendable
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ def shown_part(reply: str, *, thoughts: bool, longest: int) -> str:
     text = after_thinking(reply)
     if text is None:
         raise ValueError("<think> is never closed")
-    if not any(map(_says_something, text)):
+    if not (has_content(sendable(text)) or any(map(_is_symbol, text))):
         raise ValueError("the reply says nothing")
     shown = (reply if thoughts else text).strip()
     if len(shown) > longest:
@@ -97,8 +98,6 @@ def shown_part(reply: str, *, thoughts: bool, longest: int) -> str:
     return shown
 
 
-def _says_something(character: str) -> bool:
-    """Return whether a text has letters, digits or symbols beyond ASCII, not only dots."""
-    if character.isalnum():
-        return True
+def _is_symbol(character: str) -> bool:
+    """Return whether a character is a symbol beyond ASCII, such as ≤ or an emoji."""
     return character > "\x7f" and unicodedata.category(character) in ("Sm", "So")

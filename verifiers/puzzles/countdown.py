@@ -12,8 +12,8 @@ from typing import Any
 from ..shown import shown
 from ..text.boxes import boxes
 from ..text.labels import unlabelled
-from ..text.read_answer import strip_signs
-from ..text.thought import after_thinking
+from ..text.markup import undelimited
+from ..text.read_answer import read_answer, strip_signs
 from ..verdict import Verdict
 from .puzzle import BadReference, PuzzleVerifier, check_whole, fields
 from .reading import Unreadable
@@ -26,6 +26,7 @@ _Join = Callable[[Fraction, Fraction], Fraction]
 _CLAIM = re.compile(r"\s*(-?[0-9]{1,19})(?:\.0)?\s*")
 _FRACTION = re.compile(r"\\[dt]?frac\s?\{([^{}]*)\}\s?\{([^{}]*)\}")
 _FRACTIONS = 8  # levels of them
+_SIGNS = ("", r"\[", r"\]")
 _CROSS = re.compile(r"(?<=[\d)])\s?[xX]\s?(?=[\d(])")
 _MAX_LENGTH = 500
 _DEEPEST = 100
@@ -35,7 +36,8 @@ class Countdown(PuzzleVerifier):
     r"""Accept any expression that uses each number once and equals the target.
 
     The expression is the last ``\boxed{}`` of the last ``<answer>``, or of the reply if it has
-    none; without a box, the last line that is neither blank nor a code fence. ``Answer:``
+    none; without a box, the last line that is neither blank nor a code fence. A box that is
+    denied or part of a formula, and a tag that is not closed, give none. ``Answer:``
     may stand before it, ``= target`` and a full stop may follow it, and Markdown's bold or code
     signs may enclose it. It may hold the numbers, ``+ - * /`` and brackets, and is worked out
     exactly by this file's own reader: nothing of it is evaluated as code.
@@ -87,14 +89,11 @@ def _listed(numbers: Counter[int]) -> str:
 
 def _expression(reply: str) -> str:
     """Return the part of a reply that holds the expression, in plain signs."""
-    body = after_thinking(reply) or ""
-    if "<answer>" in body:
-        body = body.rpartition("<answer>")[2].partition("</answer>")[0]
-    closed, unclosed = boxes(body)
-    if closed and not unclosed:
-        body = closed[-1][2]
-    body = next((line for line in reversed(body.splitlines()) if line.strip().strip("`")), "")
-    body = unlabelled(body.strip()[: 2 * _MAX_LENGTH])
+    found = read_answer(reply, ("answer", "boxed", "whole"), longest=len(reply))
+    closed, unclosed = boxes(found.text or "")
+    body = closed[-1][2] if closed and not unclosed else found.text or ""
+    lines = (undelimited(line.strip()[: 2 * _MAX_LENGTH]) for line in reversed(body.splitlines()))
+    body = unlabelled(next((line for line in lines if line.strip("`$") not in _SIGNS), ""))
     for written, plain in _SPELT.items():
         body = body.replace(written, plain)
     for _ in range(_FRACTIONS):

@@ -143,6 +143,6 @@ _AROUND_CELLS = frozenset(" \t\r\n,;[](){}->=→")
 
 def cells_of(text: str) -> list[Cell]:
     """Return the cells of a list of cells, empty if the text is none."""
-    if not _AROUND_CELLS.issuperset(_CELL.sub("", text)):
+    if not _AROUND_CELLS.issuperset(_CELL.sub("", text).replace("and", "")):
         return []
     return [(int(row), int(column)) for row, column in _CELL.findall(text)]

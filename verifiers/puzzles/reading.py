@@ -79,11 +79,11 @@ def _closes(text: str) -> int:
     return -1
 
 
-ARROW = r"[-=]{1,3}>|[→⟶⇒➔➜]"
+ARROW = r"[-=]{0,3}>|[→⟶⇒➔➜]"
 _SEPARATOR = re.compile(rf"(?:[\s,;]|{ARROW}|[-–—|])+")
 _QUOTES = "\"'“”‘’"
 _LAST_AND = re.compile(
-    r"(?:,\s{0,3}|\A\s{0,3}([^\s,]{1,60})\s{1,3})and\s{1,3}(?=[^\s,]{1,60}\s{0,3}\Z)"
+    r"(?:,\s{0,3}|((?:\A|,)\s{0,3}[^\s,]{1,60})\s{1,3})and\s{1,3}(?=[^\s,]{1,60}\s{0,3}\Z)"
 )
 
 
@@ -91,8 +91,8 @@ def items(text: str, separator: re.Pattern[str] = _SEPARATOR) -> list[str]:
     """Return the items of a list in any usual spelling, without quotes around them.
 
     Example:
-        >>> items('["A", "B"]'), items("A -> B"), items("A and B"), items("A-B")
-        (['A', 'B'], ['A', 'B'], ['A', 'B'], ['A', 'B'])
+        >>> items('["A", "B"]'), items("A -> B"), items("A, B and C"), items("A-B")
+        (['A', 'B'], ['A', 'B'], ['A', 'B', 'C'], ['A', 'B'])
     """
     text = _LAST_AND.sub(lambda found: f"{found[1] or ''}, ", unbracketed(text))
     found = (item.strip(_QUOTES) for item in separator.split(text))

@@ -11,10 +11,10 @@ from .puzzle import BadReference, PuzzleVerifier
 from .reading import ARROW, consists_of, names, unbracketed, unquoted
 
 _EDGE = re.compile(
-    rf"[\[({{]?\s{{0,3}}(\w{{1,30}})\s{{0,3}}(?:{ARROW}|[-–—,]|\s)\s{{0,3}}(\w{{1,30}})"
+    rf"[\[({{]?\s{{0,3}}(\w{{1,30}})\s{{0,3}}(?:{ARROW}|[-–—]{{1,2}}|[,\s])\s{{0,3}}(\w{{1,30}})"
     r"(?:\s{0,3}[\])}])?"
 )
-_BETWEEN = re.compile(r"[\s,;]+")
+_BETWEEN = re.compile(r"[\s,;]+(?:and\s{1,3})?")
 
 
 class SpanningTree(PuzzleVerifier):

@@ -21,8 +21,9 @@ _AMOUNT = re.compile(  # of the box beside which a unit is read: it has none of 
     r"(?:[\d.+*/^_{}() −-]|(?<=\d),(?=\d{3})|\\[,! ]"
     r"|\\(?:[dt]?frac|sqrt|pi|times|cdot|left|right)(?![A-Za-z]))+"
 )
-_OR_NUMBER = re.compile(
-    r"[\s$.,)(]{0,4}\bor\s{1,3}(?:(?:maybe|perhaps|possibly|even)\s{1,3})?\$?(-?\d[\d,./]*)(?![A-Za-z\d^_(])"
+_OR_OTHER = re.compile(
+    r"[\s$.,)(]{0,4}\bor\s{1,3}(?:(?:maybe|perhaps|possibly|even)\s{1,3})?\(?\$?"
+    r"(-?\d[\d,./]*(?![A-Za-z\d^_(])|[A-Z][\w'’-]*+)"
 )
 
 
@@ -95,7 +96,7 @@ def last_box(text: str) -> tuple[Answer, int] | None:
     contents = list(dict.fromkeys(unboxed(content) for _, _, content in reversed(run)))
     if len(contents) == 1 or len(run) == 1:
         contents = [_joined(around[0], contents[0], around[1])]
-        other = _OR_NUMBER.match(unwrap_text(text[end : end + _WIDEST_GAP]))
+        other = _OR_OTHER.match(unwrap_text(text[end : end + _WIDEST_GAP]))
         contents += [other.group(1)] if other and len(run) == 1 else []
     elif around != ("", ""):
         contents[0] = _joined(around[0], contents[0], "")

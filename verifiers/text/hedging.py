@@ -291,7 +291,7 @@ _CORRECTED = re.compile(
     r"|i\schanged\smy\smind|just\skidding|the\s(?:correct|final|right)\sanswer\sis|on\s(?:second\sthoughts?|reflection)|(?:i|there)(?:\s(?:have|had|did|made|is|was)){1,2}\sa(?:n\serror|\smistake)"
     r"|(?:that|this|it)(?:['’]s|\s(?:is|was))\s(?:wrong|incorrect|not\sright))[\s,.:!]{1,3}){1,4}"
     r"((?:it(?:['’]s|\s(?:is|was|should\sbe|must\sbe))|should\sbe|make\sthat|(?<=correction:)"
-    r"|the\s(?:(?:correct|final|right)\s)?answer\s(?:is|should\sbe))\s)?\$?(-?\d+)"
+    r"|the\s(?:(?:correct|final|right)\s)?answer\s(?:is|should\sbe))\s)?\(?\$?(-?\d+|(?-i:[A-H])(?![A-Za-z]))"
     r"(?(1)|[ $.!*)]*(?:\n|\Z))",  # a bare number ends its line: "wait, 2+3 = 5" takes nothing back
     re.IGNORECASE,
 )
@@ -307,7 +307,7 @@ def denied(text: str, start: int, end: int) -> bool:
         return True
     other = _CORRECTED.match(after)
     return other is not None and other[2] not in re.findall(
-        r"-?\d+", text[start:end].replace(",", "")
+        r"-?\d+|(?<![A-Za-z])[A-H](?![A-Za-z])", text[start:end].replace(",", "")
     )
 
 

@@ -219,7 +219,8 @@ def unlabelled(text: str, *nouns: str) -> str:
 
 @functools.cache
 def _named(nouns: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile(rf"\s*(?:the )?(?:{'|'.join(nouns)})(?: is)?\s*: ?", re.IGNORECASE)
+    noun = rf"\s*(?:\*\*)?(?:the )?(?:{'|'.join(nouns)})(?: is)?"
+    return re.compile(rf"{noun}\s*(?::(?:\*\*)?\s?|\*\*:\s?|(?=`))", re.IGNORECASE)
 
 
 def without_choice_label(text: str) -> str:
@@ -229,11 +230,12 @@ def without_choice_label(text: str) -> str:
 
 
 _LIST_WORDS_NAMES = """
-answer assignment colouring coloring colors colours ladder list moves numbers order ordering path
-route schedule selection sequence set solution sorted square steps subset taken tour a an are as
-ascending alphabetical alphabetically by descending final find following follows for found from
-full here i in increasing decreasing is its legal length my of one optimal possible shortest so
-some such the then this these therefore thus to valid value with
+answer assignment cells coins colouring coloring colors colours edges items ladder list moves
+numbers order ordering path presses route schedule selection sequence set solution sorted square
+steps subset taken tour tree walk a an are as ascending alphabetical alphabetically by descending
+fewest final find following follows for found from full here i in increasing decreasing is its
+legal length minimal minimum my of one optimal possible shortest so some spanning such the then
+this these therefore thus to valid value with
 """
 _LIST_WORDS = frozenset(_LIST_WORDS_NAMES.split())
 _LIST_LABEL_END = re.compile(r"[:=]")

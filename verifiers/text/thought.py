@@ -7,7 +7,7 @@ import re
 UNCLOSED = "<think> is never closed"
 """Why a reply without a closed thought has no answer."""
 
-_END_TOKEN = re.compile(
+END_TOKEN = re.compile(
     r"</s>|<eos>|<pad>|<end_of_turn>|<\|[A-Za-z0-9_]{2,30}\|>|<｜[A-Za-z▁_]{2,30}｜>"
 )
 _LONGEST_TOKEN = 40
@@ -44,7 +44,7 @@ def without_end_tokens(reply: str) -> str:
     end, kept = len(reply.rstrip()), len(reply)
     while end and reply[end - 1] == ">":
         start = reply.rfind("<", max(0, end - _LONGEST_TOKEN), end)
-        if start < 0 or not _END_TOKEN.fullmatch(reply, start, end):
+        if start < 0 or not END_TOKEN.fullmatch(reply, start, end):
             break
         end = start
         while end and reply[end - 1].isspace():

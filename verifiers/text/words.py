@@ -10,6 +10,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
+from html import unescape
+
+from .thought import END_TOKEN
 
 _INVISIBLE = (
     r"\x00-\x08\x0e-\x1b\x7f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
@@ -45,6 +48,10 @@ _ASCII_LETTER = re.compile(r"[A-Za-z]")
 # ∞ and ∅ are whole answers; half a surrogate pair is no character, and what holds one is no text.
 _SOMETHING = re.compile(r"[^\W_\u115f\u1160\u3164\uffa0]|[∞∅]")
 _NO_TEXT = re.compile(r"[\ud800-\udfff]")
+_MAY_HIDE = re.compile("[<&]")
+_TAG = re.compile(r"<(/?)([A-Za-z][\w-]{0,20})(?:\s[^<>]{0,99}?)?(/?)>")
+_NO_SIGN = re.compile(rf"<!\[CDATA\[|\]\]>|{END_TOKEN.pattern}")
+_VOID = frozenset(("br", "hr"))
 _STYLED = {  # fullwidth, circled and mathematical letters and digits
     c: plain_letter
     for first, last in ((0x24B6, 0x24EA), (0xFF10, 0xFF5B), (0x1D400, 0x1D800))
@@ -53,10 +60,14 @@ _STYLED = {  # fullwidth, circled and mathematical letters and digits
 }
 _IS_STYLED = re.compile("[\u24b6-\u24e9\uff10-\uff5a\U0001d400-\U0001d7ff]")
 _GREEK_OR_CYRILLIC = re.compile("[\u0370-\u052f]")
-_LOOKALIKES = str.maketrans(
+LOOKALIKES = str.maketrans(
     "АВЕЅІЈКМНОРСТУХаеѕіјорсухԁһԛԝΑΒΕΖΗΙΚΜΝΟΡΤΥΧοινα",
     "ABESIJKMHOPCTYXaesijopcyxdhqwABEZHIKMNOPTYXoiva",
 )
+"""Greek and Cyrillic letters that look like Latin ones, for ``str.translate``."""
+
+
+_SIGNS = str.maketrans("’‘“”‐‑", "''\"\"--")
 
 
 def visible(text: str) -> str:
@@ -97,8 +108,8 @@ def folded(text: str) -> list[str]:
 def canonical(text: str) -> str:
     """Return a text in the form in which its words and keywords are compared.
 
-    Case, the shape of quotes, styled letters, lookalikes and accents that Unicode cannot compose
-    make no difference; accents that it can (é) do.
+    Case, the shape of quotes and hyphens, styled letters, lookalikes and accents that Unicode
+    cannot compose make no difference; accents that it can (é) do.
     """
     text = plain(text)
     if text.isascii():
@@ -111,19 +122,18 @@ def canonical(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Return a text with its quotes straight, its accents composed and nothing invisible."""
+    """Return a text with plain quotes and hyphens, accents composed and nothing invisible."""
     text = visible(text)
     if text.isascii():
         return text
-    text = unicodedata.normalize("NFC", text)
-    return text.replace("’", "'").replace("‘", "'").replace("“", '"').replace("”", '"')
+    return unicodedata.normalize("NFC", text).translate(_SIGNS)
 
 
 def _latin(text: str) -> str:
     """Spell in Latin the Latin words in which some letters are Greek or Cyrillic lookalikes."""
     return _ALPHABETIC.sub(
         lambda found: (
-            found[0].translate(_LOOKALIKES) if _ASCII_LETTER.search(found[0]) else found[0]
+            found[0].translate(LOOKALIKES) if _ASCII_LETTER.search(found[0]) else found[0]
         ),
         text,
     )
@@ -192,13 +202,32 @@ def initials(found: Iterable[str]) -> list[str]:
 def has_content(text: str) -> bool:
     r"""Return whether a text holds a letter or a digit, and can be written to a file.
 
-    Punctuation, blanks, zero-width and combining characters by themselves say nothing.
+    Punctuation, blanks, zero-width and combining characters by themselves say nothing, nor do
+    HTML comments, empty elements and end tokens.
 
     Example:
         >>> [has_content(text) for text in ("42", "π", "...", " \u200b", "\u0301", "4\ud800")]
         [True, True, False, False, False, False]
+        >>> [has_content(text) for text in ("<div>", "<p><b></b></p>", "&nbsp;<br>", "<!-- a -->")]
+        [True, False, False, False]
     """
-    return _SOMETHING.search(text) is not None and _NO_TEXT.search(text) is None
+    found = _SOMETHING.search(text)
+    if found is None or _NO_TEXT.search(text):
+        return False
+    if not _MAY_HIDE.search(text, 0, found.start()):
+        return True
+    shown = _NO_SIGN.sub(" ", uncommented(text))
+    if _SOMETHING.search(unescape(_TAG.sub(" ", shown))):
+        return True
+    tags = _TAG.findall(shown)  # one that opens nothing is spoken of: <div>
+    opened = {name for close, name, empty in tags if not (close or empty)} - _VOID
+    return not opened <= {name for close, name, _ in tags if close}
+
+
+def uncommented(text: str) -> str:
+    """Return a text without HTML's comments."""
+    head, *pieces = text.split("<!--")
+    return "".join([head, *(piece.partition("-->")[2] for piece in pieces)])
 
 
 def occurrences(text: str, keyword: str) -> int:
@@ -207,15 +236,19 @@ def occurrences(text: str, keyword: str) -> int:
     It is taken literally, never as a pattern. In scripts written without spaces it may stand
     anywhere.
     """
-    pieces = canonical(keyword).split()
-    if not pieces:
-        return 0
+    wanted = canonical(keyword)
+    return sum(1 for _ in re.finditer(phrase(wanted), canonical(text))) if wanted.split() else 0
+
+
+def phrase(text: str) -> str:
+    """Return the pattern of a text that stands for itself, as a word or phrase of its own."""
+    pieces = text.split()
     literal = r"\s+".join(map(re.escape, pieces))
-    if not _ANYWHERE.search(keyword):  # a mark such as "!" stands where it likes
-        before = r"(?<![^\W_])" if _WORDLIKE.match(pieces[0]) else ""
-        after = rf"(?!{_MORE})" if _WORDLIKE.match(pieces[-1][-1]) else ""
-        literal = f"{before}{literal}{after}"
-    return sum(1 for _ in re.finditer(literal, canonical(text)))
+    if not pieces or _ANYWHERE.search(text):
+        return literal
+    before = r"(?<![^\W_])" if _WORDLIKE.match(pieces[0]) else ""
+    after = rf"(?!{_MORE})" if _WORDLIKE.match(pieces[-1][-1]) else ""
+    return f"{before}{literal}{after}"  # a mark such as "!" stands where it likes
 
 
 def check_content(content: int) -> None:

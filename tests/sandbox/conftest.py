@@ -159,7 +159,10 @@ class Daemon:
         """Start it, and wait until it answers."""
         root = self.root
         command = ["dockerd", "--data-root", f"{root}/data", "--exec-root", f"{root}/exec"]
-        command += ["-H", self.url, "-p", f"{root}/pid", "--bridge=none", "--iptables=false"]
+        command += ["-H", self.url, "-p", f"{root}/pid", "--iptables=false"]
+        if "-H" not in self.options:
+            # A daemon without a bridge removes docker0, so it gets a network of its own.
+            command = ["unshare", "--net", *command, "--bridge=none"]
         self._process = subprocess.Popen(
             [*command, *self.options], stdout=self._log, stderr=self._log, start_new_session=True
         )

@@ -202,7 +202,7 @@ def _approximate(gold: str, answer: str, on: Comparison) -> bool | None:
 
 
 def _bare(text: str) -> str:
-    return unwrap_text(text).replace(" ", "")
+    return _unbraced(unwrap_text(text).replace(" ", ""))
 
 
 def _takes_back(gold: str, answer: str) -> bool:

@@ -21,7 +21,7 @@ _CHARACTERS = str.maketrans(
         "π": r"\pi ", "∞": r"\infty ", "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ",
         "√": r"\sqrt ", "∪": r"\cup ", "⋃": r"\cup ", "∈": r"\in ", "≈": r"\approx ",
         "∅": r"\emptyset ", "±": r"\pm ", "\u00a0": " ", "\u202f": " ", "\u2009": " ",
-        "’": "'", "¬": r"\neg ", "⁄": "/", "₁": "_1", "₂": "_2", "₀": "_0",
+        "’": "'", "¬": r"\neg ", "≡": r"\equiv ", "⁄": "/", "₁": "_1", "₂": "_2", "₀": "_0",
         **dict.fromkeys("\u200b\u200e\u200f\u2060\ufeff\u00ad", ""),
         **{chr(0x1D7CE + n): str(n % 10) for n in range(50)},
         **{char: rf"\frac{{{top}}}{{{bottom}}}" for char, top, bottom in zip(
@@ -97,6 +97,11 @@ _OF_SET = re.compile(r"(\\(?:max|min|gcd|lcm))\\\{([^{}]*)\\\}")
 _HAT = re.compile(r"\\(?:hat|mathbf|vec|boldsymbol)\{\\?([ijk])(?:math)?\}")  # the unit vectors
 _ROW_SPACE = re.compile(r"(?<=\\\\) ?\[-?[\d.]{1,5} ?(?:pt|em|ex|mm|cm)\]")
 _REPEATED = re.compile(r"\\(?:bar|dot|overline)\s*(?:\{(\d+)\}|(\d))")
+_OPEN_ARRAY = re.compile(  # a brace at the left alone, as cases have it
+    r"\\left\s*\\(?:\{|lbrace)\s*\\begin\{(?:array\}\s*\{[clr\s]*|(aligned))\}"
+    r"((?:(?!\\begin|\\end).)*)\\end\{(?:array|aligned)\}\s*(?:\\right\s*\.?)?\s*\Z",
+    re.DOTALL,
+)
 _SYSTEM = re.compile(r"\\begin\{cases\}([^&<>]*)\\end\{cases\}")
 _LETTERS_LISTED = re.compile(  # \text{A, C} and \text{II and III only}
     r"^\\text\{ ?((?:[A-Z]|[IVX]{2,4})(?:(?:, ?(?:and )?| and )(?:[A-Z]|[IVX]{2,4}))+)"
@@ -124,6 +129,11 @@ _BASE_WORDS = re.compile(
     r"(?<=[0-9A-Z})])(?:_\{?\\text\{ *(?P<word>[a-z]+) *\}\}?"
     r"| ?\(? ?(?:\\text\{ ?\(?)? ?(?:in )?base[- ]?\}? ?(?P<base>[a-z]+|\d{1,2})\)? ?\}?\)?)$"
 )
+
+
+def _cases(found: re.Match[str]) -> str:
+    rows = found[2].replace("&", "") if found[1] else found[2]
+    return f"\\begin{{cases}}{rows}\\end{{cases}}"
 
 
 def _binomial(found: re.Match[str]) -> str:
@@ -287,6 +297,7 @@ def respell(text: str) -> str:
     """
     if PLAIN.fullmatch(text):
         return text
+    text = _OPEN_ARRAY.sub(_cases, text) if "\\begin" in text else text
     if "{cases}" in text:
         text = _SYSTEM.sub(lambda found: re.sub(r"\\\\", ",", found[1]), text)
     if not text.isascii():

@@ -7,7 +7,9 @@ import re
 from .comparison import Comparison, all_of, any_of
 
 _CASES = re.compile(
-    r"(?P<head>[^{}]*?)\\begin\{cases\}(?P<rows>(?:(?!\\begin).)*)\\end\{cases\}", re.DOTALL
+    r"(?:(?P<head>(?=[A-Za-z\\])[^=<>&]{1,40})=)?\\begin\{cases\}"
+    r"(?P<rows>(?:(?!\\begin).)*)\\end\{cases\}",
+    re.DOTALL,
 )
 _SAID = re.compile(r"\\text\{ ?(?:if|when|for|where)? ?\}|^(?:if|when|for) |,$")
 _ELSE = re.compile(r"(?:\\text\{)? ?(?:otherwise|else)\.? ?\}?")
@@ -27,7 +29,7 @@ def read_cases(text: str) -> tuple[str, tuple[tuple[str, str], ...]] | None:
             rows.append((value, "" if _ELSE.fullmatch(condition) else condition))
         elif value or condition:
             return None
-    return (found["head"], tuple(rows)) if 1 < len(rows) <= _MOST_ROWS else None
+    return (found["head"] or "", tuple(rows)) if 1 < len(rows) <= _MOST_ROWS else None
 
 
 def same_cases(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:

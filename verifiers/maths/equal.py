@@ -26,7 +26,15 @@ from .amount import (
 from .approximation import without_approximations
 from .bound import renamings, same_sets, stated
 from .choice import Choice, read_choice
-from .collection import BAGS, RANGES, named_members, same_bags, same_ranges, same_sequences
+from .collection import (
+    BAGS,
+    RANGES,
+    named_members,
+    same_bags,
+    same_ranges,
+    same_sequences,
+    solutions,
+)
 from .comparison import MAX_DEPTH, Comparison, any_of
 from .conventions import Conventions
 from .equations import assignment, same_equations
@@ -35,7 +43,7 @@ from .expression import read_expression
 from .formula import UNDEFINED
 from .identity import constant_value
 from .latex import PLAIN, balanced, spelled, split_top
-from .number import read_foreign
+from .number import read_foreign, read_respelled
 from .piecewise import read_cases, same_cases
 from .progression import same_progressions
 from .region import impossible, overlapping, read_region
@@ -57,6 +65,7 @@ _AND, _OR = (re.compile(rf"(?<![A-Za-z]){word}(?![A-Za-z])") for word in ("and",
 _NAMES_JOINED = re.compile(r"(?<!\\)\b[A-Za-z]{2,} (and|or) [A-Za-z]{2,}")
 _SIZE = re.compile(r"\|([a-z])\|=([^=,|]{1,60})")
 _EXCEPT = re.compile(r"([a-z])\\ne ?([^,]{1,20})")
+_LETTER_UNIT = re.compile(r"([\d.,]{1,20}) ?([ghLmNs])", re.ASCII)
 _APPROX = "\\approx"
 _REMARK = re.compile(
     r"([^()]{1,80}?),? ?(?:\((?P<not>not )?(?P<other>[^()]{1,60})\)|, ?not (?P<than>[^(),]{1,40}))"
@@ -225,6 +234,12 @@ def _same(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
     a, b = read_shape(gold), read_shape(answer)
     if a.number is not None and b.number is None and (short := in_short(b.text)) is not None:
         b = replace(b, kind=Kind.NUMBER, number=short)
+    if a.number is not None and b.number is None and a.number.unit:
+        letter = _LETTER_UNIT.fullmatch(b.text)  # 5 h for 5 hours
+        amount = read_respelled(f"{letter[1]}\\text{{{letter[2]}}}") if letter else None
+        b = replace(b, kind=Kind.NUMBER, number=amount) if amount else b
+    if a.kind is Kind.BASE is not b.kind and int(a.mark) > 10:  # 2f_{16}
+        b = read_shape(b.text.upper())
     if a.number is not None and b.number is not None:
         if to_be_worked_out(gold, answer, on) or to_be_reduced(answer, on):
             return False
@@ -236,7 +251,7 @@ def _same(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
         a = as_list(a)  # 100,200,300 against 300, 100, 200
     elif b.number is not None and a.kind is Kind.LIST:
         b = as_list(b)
-    a, b = (named_members(s) if len(s.parts) > 2 else s for s in (a, b))  # a = b = 1
+    a, b = (solutions(named_members(s)) if len(s.parts) > 2 else s for s in (a, b))  # a = b = 1
     kinds = {a.kind, b.kind}
     option = _option(gold, answer, on, depth)
     if option is not None:

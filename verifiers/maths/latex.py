@@ -90,7 +90,7 @@ _SECOND = re.compile(rf"(\\(?:frac|binom)\s*{_GROUP})\s*{_SINGLE}")
 _COMBINED = re.compile(
     r"(?<![A-Za-z\\}])(?:C\(([a-z\d]{1,9}), ?([a-z\d]{1,9})\)"
     r"|(?:\{\})?[_^]\{?(\d{1,9}|[a-z])\}?C_\{?(\d{1,9}|[a-z])\}?"
-    r"|C_\{?([3-9]|\d\d{1,8}|[nmN])\}?\^\{?(\d{1,9}|[a-z])\}?)"
+    r"|C_\{?([3-9]|\d\d{1,8}|\d?[nmN](?:[+-]\d)?)\}?\^\{?(\d{1,9}|[a-z](?:[+-]\d)?)\}?)"
 )
 _PERMUTED = re.compile(r"(?:\{\})?[_^]\{?(\d{1,3})\}?P_\{?(\d{1,3})\}?")
 _OF_SET = re.compile(r"(\\(?:max|min|gcd|lcm))\\\{([^{}]*)\\\}")
@@ -105,7 +105,7 @@ _OPEN_ARRAY = re.compile(  # a brace at the left alone, as cases have it
 _SYSTEM = re.compile(r"\\begin\{cases\}([^&<>]*)\\end\{cases\}")
 _LETTERS_LISTED = re.compile(  # \text{A, C} and \text{II and III only}
     r"^\\text\{ ?((?:[A-Z]|[IVX]{2,4})(?:(?:, ?(?:and )?| and )(?:[A-Z]|[IVX]{2,4}))+)"
-    r"(?: only)? ?\}$"
+    r"(?: only)? ?\}$|^\\text\{ ?([A-Z][a-z]+(?:(?:, ?(?:and )?| and )[A-Z][a-z]+)+) ?\}$"
 )
 _BASES = (
     "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
@@ -124,6 +124,9 @@ _ROUGHLY_ASIDE = re.compile(
     r"(?:about|approximately|roughly|approx\.?|\\approx)[\s}]*(\\?\$?\d[\d.,]*%?)[\s}]*\)\}?$"
 )
 """``\\sqrt{2} (about 1.41)``."""
+_OR_ASIDE = re.compile(  # 1/2 (or 0.5)
+    r"[\s,]*(?:\\text\{\s*)?\(or[\s}]\s*([^()]{1,60}?)(?:\)|\\text\{\s*\)\s*\})$"
+)
 _ENDLESS = re.compile(r"(-?\d*\.)(\d{3,60})(?:\\dots|\.{3}|…)")
 _BASE_WORDS = re.compile(
     r"(?<=[0-9A-Z})])(?:_\{?\\text\{ *(?P<word>[a-z]+) *\}\}?"
@@ -190,12 +193,20 @@ _COEFFICIENT = re.compile(  # 1/2 x^2, 3/4 pi, 1/2 sin(2x): with the space the f
     rf"(?=(?:\\?(?:{'|'.join(FUNCTIONS)}|sqrt|pi)|(?!{_SHORT_WORDS})[A-Za-z]{{1,2}})(?![A-Za-z])"
     r"|\((?![^()]*[A-Za-z]{3})[^()]*[A-Za-z])"
 )
-_GREEK_WORD = re.compile(
-    rf"(?<![A-Za-z\\])({'|'.join(sorted(GREEK - {'ell', 'hbar', 'nu', 'mu', 'xi'}))})(?![A-Za-z])"
+_GREEK_WORD = re.compile(  # of a formula; the words in \text{} are words
+    r"\\text\{[^{}]*\}"
+    rf"|(?<![A-Za-z\\])({'|'.join(sorted(GREEK - {'ell', 'hbar', 'nu', 'mu', 'xi'}))})(?![A-Za-z])"
 )
 _FORMULA_SIGN = re.compile(r"[()^=+*/_0-9]")
+
+
+def _greek(found: re.Match[str]) -> str:
+    return f"\\{found[1]} " if found[1] and _FORMULA_SIGN.search(found.string) else found[0]
+
+
 _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     # what must stand in the text for it, what it looks like, what it becomes
+    ("", _GREEK_WORD, _greek),
     ("\\over", re.compile(r"\{([^{}]*)\\over(?![A-Za-z])([^{}]*)\}"), r"\\frac{\1}{\2}"),
     ("\\", _FIRST, r"\1{\2}"),
     ("\\", _SECOND, r"\1{\2}"),
@@ -267,7 +278,8 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("(", _ROUGHLY_ASIDE, r"\\approx \1"),
     ("out", _ROUGHLY, r"\\approx "),
     ("ro", _ROUGHLY, r"\\approx "),
-    ("\\text", _LETTERS_LISTED, r"\1"),
+    ("\\text", _LETTERS_LISTED, r"\1\2"),
+    ("(or", _OR_ASIDE, r" or \1"),
     ("y(", re.compile(r"^y\([xt]\)(?=\s*=)"), "y"),
     ("and", _JOINER, " , "),
     ("or", _JOINER, " , "),
@@ -320,8 +332,6 @@ def respell(text: str) -> str:
         text = text.replace(",", "")
     for written, meant in (("<=", r"\le "), (">=", r"\ge "), ("!=", r"\ne "), ("{-}", "-")):
         text = text.replace(written, meant)
-    if _FORMULA_SIGN.search(text):
-        text = _GREEK_WORD.sub(r"\\\1 ", text)
     for needle, pattern, replacement in _FIXES:
         if needle in text:
             text = pattern.sub(replacement, text)

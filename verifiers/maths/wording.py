@@ -179,6 +179,8 @@ def counted(text: str) -> Number | None:
         value = read_chinese(plain)
         return None if value is None else Number(value)
     words = plain.split()
+    if words[-1:] == ["percent"] and (value := read_number_words(" ".join(words[:-1]))) is not None:
+        return Number(value, percent=True)
     count = next((k for k, w in enumerate(words) if not _counts(w, k)), len(words))
     value = read_number_words(" ".join(words[:count])) if count else None
     unit = read_unit(f"\\text{{{' '.join(words[count:])}}}") if count < len(words) else ""

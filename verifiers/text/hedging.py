@@ -22,14 +22,14 @@ _COUNT = (
     r"thirty|forty|fifty|hundred|thousand|some|several|few|half|many))"
 )
 _ONE_OF_SEVERAL = (
-    r"\d[^\n]{0,30}\bor\b[^\n\d]{0,20}\Z"
+    r"\d[^\n]{0,30}(?:\b(?:or|oder|ou|o|или)\b|或|または|또는)[^\n\d]{0,20}\Z"
     r"|\bbetween\b[^\n]{0,20}\d[^\n]{0,20}\band\b[^\n\d]{0,20}\Z"
     rf"|\bbetween\s{{1,3}}\S{{1,12}}\s{{1,3}}and{_OPEN}"
     r"|[(\[]\s{0,3}[^\s(),]{1,12}\s{0,3},\s{0,3}\Z"
     r"|\d[%)}$]{0,3}[ \t]{0,3}(?:\band|\bto|\bthrough|[,;|&]|[ \t])[ \t$*({\\]{0,6}\Z"
     rf"|{_COUNT}\s{{1,3}}and{_OPEN}"
     rf"|{_COUNT}\s{{1,3}}(?:[A-Za-z]{{2,14}}\s{{1,3}})?(?:in|(?:out\s{{1,3}})?of|for\s{{1,3}}every|per|to){_OPEN}"
-    r"|\d[:–—]\Z"
+    r"|\d[:–—]\Z|\d,\s{0,2}(?:\.{3}|…|\\[lc]?dots),?\s{0,2}\Z"
     r"|\d[^\n]{0,20}\s\(?[b-h][.)][ \t$*]{1,4}\Z"  # a) 4 b) 5
 )
 _DENIED = (
@@ -38,7 +38,7 @@ _DENIED = (
     rf"|\b(?:wrong|incorrect):?\s{{0,2}}{_OPEN}"
     rf"|\bwhether\s+(?:it|this|that|the\s+answer)(?:['’]s|\s+is){_OPEN}"
     rf"|\b(?:impossible|unable|hard|difficult)\s+to\s+\w{{2,10}}{_OPEN}"
-    rf"|(?:不(?:是|为|等于)|并非|第){_OPEN}"
+    rf"|(?:不(?:是|为|等于)|并非|第|\bn['’]est\s+pas|\b(?:no\s+es|não\s+é|non\s+è|nicht|не)(?!\w)){_OPEN}"
     r"|\b(?:excluding|except|without|unlike|longer|hardly|barely|not\s+(?:quite|even)|near(?:ly)?|almost|far\s+from|instead\s+of|"
     r"close\s+to|(?:other|rather)\s+than|alternatively|(?:any|anything|all|nothing)\s+but|"
     r"(?:starting|beginning|begins|starts)\s+(?:with|at|from)|such\s+as|e\.g\.,?|for\s+(?:example|"
@@ -247,10 +247,10 @@ _SUPPOSED = re.compile(
     re.IGNORECASE,
 )
 _RETRACTED = re.compile(
-    r"[\s.,!*)$]{0,6}(?:(?:but|no|wait|actually|hmm|oops|sorry|correction)\b"
+    r"[\s.,!*)$]{0,6}(?:(?:but|no|wait|actually|hmm|oops|sorry|correction|unless)\b"
     r"(?!,?\s(?:note|notice|remember|we\s(?:can|could)\s(?:also\s)?(?:check|verify))\b)"
     r"|(?-i:or)\s+\S|or\s+(?:something|some|any|anything|maybe|perhaps|not|whatever)\b"
-    r"|(?:that|this|it|which)(?:\s+is|['’]s)\s+(?:wrong|incorrect|not|false|mistaken)\b)",
+    r"|(?:(?:that|this|it|which)(?:\s+is|['’]s)|is|was)\s+(?:wrong|incorrect|not|false|mistaken)\b)",
     re.IGNORECASE,
 )
 

@@ -20,6 +20,12 @@ _CHINESE = r"答案(?:应该|应)?(?:[是为為：:=]{1,2}|[选選][:：]?)"
 _CHOSEN = (
     r"[^不没][选選][择擇项項]?[是为為：:]?(?=\s?[*$({\\]{0,4}(?-i:[A-H])(?![A-Za-z]))"  # 故选C
 )
+_ABROAD = (  # Spanish, Portuguese, French, Italian, German, Russian, Korean, Japanese
+    r"\b(?:respuesta|resposta|réponse|risposta|antwort|ответ)"
+    r"(?:\s(?:final(?:e|is)?|correct[ae]|finale\scorrecte))?"
+    rf"(?:{_MARKS}[:：]|\s(?:es|est|ist|é|è|равен|это)\b\s{{0,4}}:?)"
+    rf"|(?:정답|答え)(?:{_MARKS}[:：]|[은는はが]\s?:?)"
+)
 _NO_VALUE = (  # "The solution is to add them" introduces no answer
     r"(?![\s*_]{0,6}(?:a|an|as|below|by|correct|found|given|in|obtained|of|set|shown|simple|"
     r"that|the|this|to|unique|valid)\b)"
@@ -30,7 +36,7 @@ _LABEL = re.compile(  # read from its noun on
     rf"|\bsolutions?{_IS}{_NO_VALUE}"
     rf"|(?:(?<=correct )|(?<=right )|(?<=best ))(?:option|choice){_IS}"
     r"(?=[ $*_({\\]{0,9}(?-i:[A-Z])\b)"
-    rf"|{_CHINESE}|{_CHOSEN}",
+    rf"|{_CHINESE}|{_CHOSEN}|{_ABROAD}",
     re.IGNORECASE,
 )
 _HEADING = re.compile(rf"answer{_MARKS}:?{_MARKS}$", re.IGNORECASE | re.MULTILINE)
@@ -46,7 +52,8 @@ _CHOICE = re.compile(
 )
 _LINE = re.compile(
     rf"^[ \t#*_>]{{0,8}}(?:{_LEAD}answers?{_IS}|{_CHINESE}|\#{{4}}(?!\#)|<answer>)"
-    r"(?=[\s*_$\\({[]{0,12}-?(?:\d|[A-Z]\b(?!\s[a-z])))",
+    r"(?=[\s*_$\\({[]{0,12}-?(?:\d|[A-Z]\b(?!\s[a-z])"
+    r"|(?<=\\)(?:[dt]?frac|sqrt|pi|infty|text|textbf|mathrm|begin|pm|emptyset|varnothing)\b))",
     re.IGNORECASE | re.MULTILINE,
 )
 _NOUNS = (
@@ -59,11 +66,19 @@ _NOUNS = (
     "選",
     "ption",
     "hoice",
+    "espuesta",
+    "esposta",
+    "isposta",
+    "éponse",
+    "ntwort",
+    "твет",
+    "답",
+    "え",
 )  # without the letter of either case
 _OR_ELSE = re.compile(r"\bor\s{1,4}(?:the\s{1,4})?(?:final\s|correct\s)?\Z", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?](?=\s|$)|\n|[。！？]")
 _CLAUSE = re.compile(
-    r",?\s\(?(?:since|because|as|which)\s|,\swhere\s"
+    r",?\s\(?(?:since|because|as|which)\s|,\swhere\s|\s?(?:です|입니다|이다)"
     r"|\s\((?:I\s)?(?:see|by|from|using|(?:double-)?checked|verified)\b"
 )
 _STATEMENT = re.compile(  # "The largest $n$ is 34": the value stands after the verb
@@ -76,7 +91,7 @@ _MONEY = re.compile(r"\$\d")
 _WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3,}")
 _WIDEST_GAP = 60
 _MORE = re.compile(
-    r"\s{0,3}(?:(?:or|and|to|not)\b|[-–/;|+*=<>±\d\\]|,\s{0,3}(?:or\b|and\b|[$\d\\]))"
+    r"\s{0,3}(?:\(?(?:or|and|to|not|o|ou|oder|или|не|nicht)\b|[或和与、]|[-–/;|+*=<>±\d\\]|,\s{0,3}(?:or\b|and\b|[$\d\\]))"
 )
 
 

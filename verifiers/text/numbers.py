@@ -29,6 +29,9 @@ _SPACED = re.compile(r"(?<=\d) / (?=\d{1,20}\Z)")
 _MAGNITUDE = re.compile(r"\s{1,3}(?:hundred|thousand|million|billion|trillion)(?![A-Za-z])")
 _SPOKEN = re.compile(r"\s?\(([A-Za-z -]{3,60})\)")
 _DENIED_LAST = re.compile(r",? \(?not \$?-?\d[\d.,]*\$?\)?[.\s]*\Z")  # 17 (not 16)
+_UNIT_POWER = re.compile(  # 42 cm^2
+    r"(?:(?<=[\d}] (?:cm|mm|km|ft|in|yd|mi))|(?<=[\d}] m))\^\{?([23])\}?(?=[.$\s*]{0,6}\Z)"
+)
 _PERCENT = re.compile(r"\s?\\?%|\s{1,2}per\s?cent(?![A-Za-z])")
 
 
@@ -45,6 +48,7 @@ def last_number(text: str) -> Answer | None:
     whole = text.strip().rstrip(".").strip("$") if len(text) < 200 else ""
     if _SET_OR_DOTS.fullmatch(whole):
         return Answer(whole)
+    text = _UNIT_POWER.sub(lambda power: "²³"[power[1] == "3"], text)
     denied = _DENIED_LAST.search(text, max(0, len(text) - 40))
     found = _number(text[: denied.start()] if denied else text)
     if denied and found and found.text:

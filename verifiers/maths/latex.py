@@ -53,6 +53,7 @@ _SPELLING = {
     "pounds": "£", "euro": "€", "yen": "¥",
     "dbinom": r"\binom", "tbinom": r"\binom", "surd": r"\sqrt", "rightarrow": r"\to",
     "longrightarrow": r"\to", "backslash": r"\setminus", "colon": ":", "thickapprox": r"\approx",
+    "|": "|", "Vert": "|", "lVert": "|", "rVert": "|",
     "displaystyle": "", "textstyle": "", "quad": " ", "qquad": " ", "$": "$", "%": "%", "#": "#",
     "&": "&", "_": "_", "!": "", ",": " ", ";": " ", ":": " ", " ": " ", ">": " ",
 }  # fmt: skip
@@ -63,7 +64,7 @@ _MEANT = re.compile(r",|\\(?:choose|over|atop|brace)(?![A-Za-z])")  # braces tha
 _STYLE = re.compile(r"\\(?:boldsymbol|bm|pmb|mathbf|mathit|underline)\s*\{(?=.)")
 _FORMULA = re.compile(r"(?<!\\)\$(?=\S)((?:[^$\\]|\\.){1,500}?)(?<=\S)\$(?!\d)")
 _WORDED = re.compile(r"\\text\s*\{\s*(-?\\?\$?\d[^{}]*)\}[ .]*")  # \text{12 apples}
-_UNIT_LETTERS = frozenset("mghlLsNJWV")
+_UNIT_LETTERS = frozenset("mghlLsNJWVKC")
 _VALUE_BEFORE = re.compile(r"(?:[0-9})]|\\pi)(?:\\[,;: ]|[~\s]){0,4}$")
 _COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
 _DIGITS = re.compile(r"[0-9A-Z]{1,20}")
@@ -94,7 +95,9 @@ _COMBINED = re.compile(
 )
 _PERMUTED = re.compile(r"(?:\{\})?[_^]\{?(\d{1,3})\}?P_\{?(\d{1,3})\}?")
 _OF_SET = re.compile(r"(\\(?:max|min|gcd|lcm))\\\{([^{}]*)\\\}")
-_HAT = re.compile(r"\\(?:hat|mathbf|vec|boldsymbol)\{\\?([ijk])(?:math)?\}")  # the unit vectors
+_HAT = re.compile(
+    r"\\(?:hat|mathbf|vec|boldsymbol)(?:\{\\?([ijk])(?:math)?\}| ([ijk])(?![A-Za-z]))"
+)  # the unit vectors
 _ROW_SPACE = re.compile(r"(?<=\\\\) ?\[-?[\d.]{1,5} ?(?:pt|em|ex|mm|cm)\]")
 _REPEATED = re.compile(r"\\(?:bar|dot|overline)\s*(?:\{(\d+)\}|(\d))")
 _OPEN_ARRAY = re.compile(  # a brace at the left alone, as cases have it
@@ -102,7 +105,9 @@ _OPEN_ARRAY = re.compile(  # a brace at the left alone, as cases have it
     r"((?:(?!\\begin|\\end).)*)\\end\{(?:array|aligned)\}\s*(?:\\right\s*\.?)?\s*\Z",
     re.DOTALL,
 )
-_SYSTEM = re.compile(r"\\begin\{cases\}([^&<>]*)\\end\{cases\}")
+_SYSTEM = re.compile(  # of equations
+    r"\\begin\{cases\}((?:(?!\\[gl]eq?(?:slant)?(?![A-Za-z])|\\neq?(?![A-Za-z]))[^&<>])*)\\end\{cases\}"
+)
 _LETTERS_LISTED = re.compile(  # \text{A, C} and \text{II and III only}
     r"^\\text\{ ?((?:[A-Z]|[IVX]{2,4})(?:(?:, ?(?:and )?| and )(?:[A-Z]|[IVX]{2,4}))+)"
     r"(?: only)? ?\}$|^\\text\{ ?([A-Z][a-z]+(?:(?:, ?(?:and )?| and )[A-Z][a-z]+)+) ?\}$"
@@ -124,6 +129,10 @@ _ROUGHLY_ASIDE = re.compile(
     r"(?:about|approximately|roughly|approx\.?|\\approx)[\s}]*(\\?\$?\d[\d.,]*%?)[\s}]*\)\}?$"
 )
 """``\\sqrt{2} (about 1.41)``."""
+_REALS_EXCEPT = re.compile(
+    r"^(?:\\text\{ ?)?(?:all )?real(?:s| numbers) except(?: for)?[ }]+"
+    r"(?:[a-z] ?= ?)?([^a-z{}]{1,40})$"
+)
 _OR_ASIDE = re.compile(  # 1/2 (or 0.5)
     r"[\s,]*(?:\\text\{\s*)?\(or[\s}]\s*([^()]{1,60}?)(?:\)|\\text\{\s*\)\s*\})$"
 )
@@ -262,11 +271,11 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("..", _ENDLESS, _endless),
     ("dots", _ENDLESS, _endless),
     ("\\{", _OF_SET, r"\1(\2)"),
-    ("hat", _HAT, r"\1"),
-    ("mathbf", _HAT, r"\1"),
-    ("vec", _HAT, r"\1"),
+    ("hat", _HAT, r"\1\2"),
+    ("mathbf", _HAT, r"\1\2"),
+    ("vec", _HAT, r"\1\2"),
     ("vec", re.compile(r"\\vec(?=\{[A-Z]{2}\})"), r"\\overrightarrow"),
-    ("symbol", _HAT, r"\1"),
+    ("symbol", _HAT, r"\1\2"),
     ("_", _BASE_WORDS, _in_base),
     ("base", _BASE_WORDS, _in_base),
     ("**", re.compile(r"(?<=[\w)}])\*\*(\d+)(?!\*)"), r"^{\1}"),
@@ -278,6 +287,7 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("(", _ROUGHLY_ASIDE, r"\\approx \1"),
     ("out", _ROUGHLY, r"\\approx "),
     ("ro", _ROUGHLY, r"\\approx "),
+    ("except", _REALS_EXCEPT, r"\\mathbb{R}\\setminus\\{\1\\}"),
     ("\\text", _LETTERS_LISTED, r"\1\2"),
     ("(or", _OR_ASIDE, r" or \1"),
     ("y(", re.compile(r"^y\([xt]\)(?=\s*=)"), "y"),

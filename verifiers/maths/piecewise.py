@@ -13,6 +13,7 @@ _CASES = re.compile(
 )
 _SAID = re.compile(r"\\text\{ ?(?:if|when|for|where)? ?\}|^(?:if|when|for) |,$")
 _ELSE = re.compile(r"(?:\\text\{)? ?(?:otherwise|else)\.? ?\}?")
+_BRACED = re.compile(r"_\{(\w)\}")
 _MOST_ROWS = 12
 
 
@@ -22,14 +23,19 @@ def read_cases(text: str) -> tuple[str, tuple[tuple[str, str], ...]] | None:
     if found is None:
         return None
     rows = []
-    for row in re.split(r"\\\\", found["rows"]):
-        value, _, condition = (part.strip(" ,;.") for part in row.partition("&"))
+    for row in re.split(r"\\\\", found["rows"].strip()):
+        sides = row.partition("&") if "&" in row else row.strip(" ,;.").rpartition(",")
+        value, _, condition = (part.strip(" ,;.") for part in sides)
         condition = _SAID.sub("", condition.replace("&", "")).strip(" ,;.")
         if value and condition:
             rows.append((value, "" if _ELSE.fullmatch(condition) else condition))
         elif value or condition:
             return None
-    return (found["head"] or "", tuple(rows)) if 1 < len(rows) <= _MOST_ROWS else None
+    return (
+        (_BRACED.sub(r"_\1", found["head"] or ""), tuple(rows))
+        if 1 < len(rows) <= _MOST_ROWS
+        else None
+    )
 
 
 def same_cases(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:

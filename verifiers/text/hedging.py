@@ -79,7 +79,8 @@ _PARTS = (
     r"(?:thir|four|fif|six|seven|eigh|nine)teen|\w{3,5}tie|hundred|thousand)ths?|-?ths"
 )
 _AFTER = re.compile(
-    r"[%*$)}\s(]{0,4}(?:(?:(?:is|was|be|seems|looks)\s{1,4}){0,2}(?:not|wrong|incorrect|false)\b"
+    r"[%*$)}\s(]{0,4}(?:(?:(?:is|was|be|seems|looks)\s{1,4}){0,2}(?:not|wrong|incorrect|false|excluded"
+    r"|impossible|extraneous|rejected)\b|(?:is|was|does)n['’]t\b"
     r"|or\b|\?)"
     rf"|[\s)$-]{{0,4}}(?:(?:{_PARTS}|(?:th|st|nd|rd)\s+(?:powers?|roots?)|squared|cubed|factorial|pi|choose|plus|minus|over|divided|modulo|"
     r"mod|(?:in\s+)?base|k|[bmt]n|tn|dozens?|gross|lakhs?|crores?|doubled|tripled|halved|fold|percentage|"
@@ -239,10 +240,11 @@ def _ends_value(after: str, before: str) -> bool:
 
 
 _SUPPOSED = re.compile(
-    r"\b(?:(?:wrong|incorrect|false|not|if|suppose|assume|assuming|whether|that)\s+"
-    r"(?:the|an|a|my|our)?\s*|(?:wrong|incorrect|false)\s+"
-    r"|(?:one|you|some|someone|people|many|students?)\s+(?:(?:may|might|could|would)\s+)?"
-    r"(?:think|say|guess|believe)\s+(?:that\s+)?(?:the\s+)?)"
+    r"(?:\b(?:wrong|incorrect|false|not|if|suppose|assume|assuming|whether)\s+(?:that\s+)?"
+    r"(?:the|an|a|my|our)?\s*|\b(?:wrong|incorrect|false)\s+"
+    r"|(?:\b(?:to|not|never|cannot|one|you|some|someone|people|many|students?)|n['’]t)\s+"
+    r"(?:(?:may|might|could|would|be|is|was|it)\s+){0,2}(?:think|say|guess|believe|claim|argue|imagine|doubt|true"
+    r"|certain|clear|sure|(?:the\s+)?case)\s+(?:that\s+)?(?:the\s+)?)"
     r"(?:final\s+|correct\s+)?\Z|(?:错误|不正确|不是|如果|假设)的?(?:最终|最終)?\Z",
     re.IGNORECASE,
 )
@@ -267,11 +269,20 @@ def retracted(text: str, end: int) -> bool:
 
 
 _DENIED_BEFORE = re.compile(
-    r"(?:\b(?:not|never|cannot\s+be|isn['’]t)|(?:wrong|incorrect)\s+answer\s+(?:is|would\s+be):?)"
+    r"(?:\b(?:not|never|cannot\s+be|isn['’]t|(?:rather|other)\s+than|instead\s+of)|(?:wrong|incorrect)\s+answer\s+(?:is|would\s+be):?)"
     r"(?:\s+equal\s+to)?[\s$*]{0,4}\Z",
     re.IGNORECASE,
 )
-_DENYING = ("not", "never", "n't", "n’t", "wrong", "correct")  # one is in what that matches
+_DENYING = (
+    "not",
+    "never",
+    "n't",
+    "n’t",
+    "wrong",
+    "correct",
+    "than",
+    "instead",
+)  # one is in what that matches
 _DENIED_AFTER = re.compile(
     r"[\s$*)]{0,4}(?:(?:the\s(?:final\s)?answer)?\?(?!\s{0,3}(?:yes|correct|indeed)\b)|(?:is|was)\s+(?:wrong|incorrect|false|not\s+(?:right|correct|it|the))\b"
     r"|\.?\s{0,3}(?:(?:but|no|wait|actually|hmm|oops|sorry),?\s{1,3}){0,2}"
@@ -287,7 +298,8 @@ _STATED = re.compile(
 )
 _CORRECTED = re.compile(
     r"[\s.,;:!$*)\]\\–—-]{0,8}(?:(?:but|no|wait|actually|hmm+|oops|sorry|correction|i\s(?:now\s)?(?:think|believe)"
-    r"|i\smeant?|(?:or\s)?rather|alternatively|(?:scratch|strike)\sthat|maybe|perhaps|it\s(?:could|may|might)\sbe"
+    r"|i\smeant?|let\sme\s(?:re|double[- ])?check(?:\s(?:again|that|this|it))?"
+    r"|(?:or\s)?rather|alternatively|(?:scratch|strike)\sthat|maybe|perhaps|it\s(?:could|may|might)\sbe"
     r"|i\schanged\smy\smind|just\skidding|the\s(?:correct|final|right)\sanswer\sis|on\s(?:second\sthoughts?|reflection)|(?:i|there)(?:\s(?:have|had|did|made|is|was)){1,2}\sa(?:n\serror|\smistake)"
     r"|(?:that|this|it)(?:['’]s|\s(?:is|was))\s(?:wrong|incorrect|not\sright))[\s,.:!]{1,3}){1,4}"
     r"((?:it(?:['’]s|\s(?:is|was|should\sbe|must\sbe))|should\sbe|make\sthat|(?<=correction:)"

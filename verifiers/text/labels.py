@@ -31,7 +31,7 @@ _NO_VALUE = (  # "The solution is to add them" introduces no answer
     r"that|the|this|to|unique|valid)\b)"
 )
 _LABEL = re.compile(  # read from its noun on
-    rf"\banswers?{_IS}(?:\s{{0,4}}(?:therefore|thus|hence|then|simply|just|exactly|option|choice"
+    rf"\banswers?{_IS}(?:\s{{0,4}}(?:therefore|thus|hence|then|simply|just|exactly|indeed|in\s+fact|option|choice"
     r"|equal\s+to|given\s+by|found\s+to\s+be)\b:?)?"
     rf"|\bsolutions?{_IS}{_NO_VALUE}"
     rf"|(?:(?<=correct )|(?<=right )|(?<=best ))(?:option|choice){_IS}"

@@ -293,7 +293,8 @@ _DENIED_AFTER = re.compile(
 
 
 _STATED = re.compile(
-    r"\b(?:so|thus|hence|therefore|is|are|equals|get|have|obtain|gives?|becomes)(?:\sthat)?[,:]?\s+\Z",
+    r"(?:\b(?:so|thus|hence|therefore|is|are|equals|get|have|obtain|gives?|becomes)(?:\sthat)?[,:]?"
+    r"|\b(?:result|solution|lösung):|→|⇒|=>)\s+\Z",
     re.IGNORECASE,
 )
 _CORRECTED = re.compile(

@@ -36,6 +36,7 @@ _DENIED = (
     r"(?:\b(?:not|never|neither|nor|cannot)\b|n['’]t\b|≠|!=|\\neq?)\s{0,4}"
     r"(?:(?:be|equal|to|the|number|answer|is)\s{1,4}){0,4}[-+$*\\({]{0,4}\Z"
     rf"|\b(?:wrong|incorrect):?\s{{0,2}}{_OPEN}"
+    rf"|\bif\s[^.,\n]{{1,24}}\sw(?:ere|as){_OPEN}"
     rf"|\bwhether\s+(?:it|this|that|the\s+answer)(?:['’]s|\s+is){_OPEN}"
     rf"|\b(?:impossible|unable|hard|difficult)\s+to\s+\w{{2,10}}{_OPEN}"
     rf"|(?:不(?:是|为|等于)|并非|第|\bn['’]est\s+pas|\b(?:no\s+es|não\s+é|non\s+è|nicht|не)(?!\w)){_OPEN}"

@@ -18,12 +18,12 @@ _MARKS = r"[ \t*_]{0,4}"
 _IS = rf"(?:{_MARKS}[:=：]|\s{{1,4}}(?:is|are)\b\s{{0,4}}[:：]?)"
 _VERB = (  # before a formula or a number
     r"(?:\sto\s(?:the|this|our)\s[a-z]{4,10})?\s{1,3}(?:is|are|must\sbe|will\sbe|should\sbe|has\sto\sbe"
-    r"|comes\s(?:out\s)?to(?:\sbe)?|turns\sout\sto\sbe|equals)\b:?(?=[\s*_:]{0,4}(?:[$\\([{\d]|-\d))"
+    r"|comes\s(?:out\s)?to(?:\sbe)?|turns\sout\sto\sbe|equals)\b:?(?=[\s*_:]{0,4}(?:[$\\([{\d]|-\d|(?-i:[A-H])(?![A-Za-z])))"
     r"|\s[-–—](?=\s[$\\*])"
 )
 _CHINESE = r"答案\**(?:应该|应)?(?:[是为為：:=]{1,2}|[选選][:：]?)"
 _CHOSEN = (
-    r"[^不没][选選][择擇项項]?[是为為：:]?(?=\s?[*$({\\]{0,4}(?-i:[A-H])(?![A-Za-z]))"  # 故选C
+    r"[^不没][选選][择擇项項]?[是为為：:]?(?=\s?[*$({\\]{0,4}(?-i:[A-H]{1,6})(?![A-Za-z]))"  # 故选C
 )
 _ABROAD = (  # Spanish, Portuguese, French, Italian, German, Russian, Korean, Japanese
     r"\b(?:respuesta|resposta|réponse|risposta|antwort|ответ)"

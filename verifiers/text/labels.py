@@ -1,4 +1,4 @@
-"""Read labels of answers: "The answer is", "Final Answer:", "The solution is", 答案是."""
+"""Read labels of answers: "The answer is", "Final Answer:", 答案是, "La respuesta es"."""
 
 from __future__ import annotations
 
@@ -101,7 +101,8 @@ _WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3,}")
 _WIDEST_GAP = 60
 _MORE = re.compile(
     r"\s{0,3}(?:\(?(?:or|not|o|ou|oder|или|не|nicht)\b|(?:and|to)\b(?=[^.\n]{0,20}[$\d\\])|[或和与、]"
-    r"|[-–/|+*](?=\s{0,3}(?:[$\\({\d]|[A-Za-z](?![A-Za-z])))|[;=<>±\d]"
+    r"|[-–/|+*](?=\s{0,3}(?:[$\\({\d]|[A-Za-z](?![A-Za-z])))|[;=<>±×·÷\d]"
+    r"|(?:hundred|thousand|[bmtr]{1,2}illion|dozen|percent|[xyz])(?![A-Za-z-])"
     r"|\\(?!(?:hfill|q?quad|blacksquare|square|qed|checkmark)(?![A-Za-z]))"
     r"|,\s{0,3}(?:or\b|and\b|[$\d\\]))"
 )

@@ -110,7 +110,7 @@ _SYSTEM = re.compile(  # of equations
 )
 _LETTERS_LISTED = re.compile(  # \text{A, C} and \text{II and III only}
     r"^\\text\{ ?((?:[A-Z]|[IVX]{2,4})(?:(?:, ?(?:and )?| and )(?:[A-Z]|[IVX]{2,4}))+)"
-    r"(?: only)? ?\}$|^\\text\{ ?([A-Z][a-z]+(?:(?:, ?(?:and )?| and )[A-Z][a-z]+)+) ?\}$"
+    r"(?: only)? ?\}\.?$|^\\text\{ ?([A-Z][a-z]+(?:(?:, ?(?:and )?| and )[A-Z][a-z]+)+) ?\}$"
 )
 _BASES = (
     "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
@@ -336,7 +336,7 @@ def respell(text: str) -> str:
     if "$" in text:  # $12$ cm
         text = _FORMULA.sub(r"\1", text)
     text = _commanded(text) if "\\" in text or "{" in text else text
-    text = text.replace("~", " ")
+    text = text.replace("~", " ").strip()
     grouped = _GROUPED_FACTOR.match(text) if "," in text else None
     if grouped and text.count(",") == grouped.group(1).count(","):  # 10,000\pi is no list
         text = text.replace(",", "")

@@ -14,7 +14,7 @@ from .text.read_answer import read_answer
 from .verdict import Verdict
 from .verifier import Verifier
 
-_RULES = ("answer", "boxed", "phrase", "fence", "last_line")
+_RULES = ("answer", "boxed", "hash", "phrase", "fence", "last_line")
 _LETTER = re.compile(r"\(?\s*([A-Za-z])\s*[).:\]]?|\[\s*([A-Za-z])\s*\]")
 _LABELLED = re.compile(
     r"(?:[(\[]\s*([A-Z])\s*[)\]]|([A-Z])\s*[).:]|([A-Z])\s+[-–—])\s*[:.,]?\s*(\S.*)"
@@ -23,9 +23,17 @@ _HEDGED = re.compile(
     r"\b(?:or|not|nor|neither|maybe|unless)\b|\?|[(\[][A-Z][)\]]|\b[A-Z][).:](?=\s)"
 )
 _TEXT_FIRST = re.compile(r"(\S.*?)\s*(?:\(([A-Z])\)|\[([A-Z])\])")
-_LETTER_APART = re.compile(r"\(?([A-Z])\)?(?:,\s*(\S.*)|\s+\((\S.*)\))")
+_LETTER_APART = re.compile(r"\(?([A-Z])\)?(?:,\s*(\S.*)|\s*\((\S.*)\))")
 _REASONED = re.compile(
     r"\(?([A-Z])\)?[.,]?\s+(?:because|since)\b(?!.*\b(?:but|or|wait|actually)\b)[^?]*"
+)
+_SAYS = re.compile(  # I choose B; B is the correct option
+    r"(?:(?:so|therefore|thus|hence|ans)[,:]?\s)?"
+    r"(?:(?:i|we)\s(?:choose|pick|select|would\sgo\swith)\s|it(?:['’]s|\sis)\s|选\s?)?"
+    r"(?:(?:option|choice)\s)?(.+?)"
+    r"(?:\sis\s(?:(?:the\s)?(?:correct|right|best)|(?:the\s)?(?:(?:correct|right|best)\s)?"
+    r"(?:answer|option|choice|one)))?",
+    re.IGNORECASE,
 )
 _SIGNS = '*`$"“” '
 _SEPARATOR = re.compile(r"\s*(?:[,;&/+]|\band\b)\s*(?:and\b\s*)?")
@@ -36,8 +44,8 @@ class MultipleChoice(Verifier):
 
     ``B``, ``(B)``, ``b.``, ``Option B``, ``B) Paris`` and ``Paris`` are one answer; a reply that
     names two options, or a letter and the text of another, fails. The answer is the last
-    ``<answer>``, else the last ``\boxed{}``, else what follows "answer is", else the last line:
-    all of it.
+    ``<answer>``, else the last ``\boxed{}``, else the last line with ``####``, else what follows
+    "answer is", else the last line: all of it.
 
     Reference: ``{"answer": "B", "options": ["Rome", "Paris"]}``: options in the order of their
     letters, or by letter; a bare ``"B"`` if the options are not known. A list of letters as
@@ -128,6 +136,9 @@ def _chosen(text: str, options: dict[str, str], *, several: bool) -> set[str] | 
     """Return the letters that an answer names, or ``None``."""
     text = " ".join(strip_markup(text).split()).strip(_SIGNS).rstrip(".").strip(_SIGNS)
     text = without_choice_label(text).strip(_SIGNS)
+    said = _SAYS.fullmatch(text)
+    if said is not None and _plain(text) not in options.values():
+        text = said[1].strip(_SIGNS)
     if several:
         parts = list(text) if _is_run(text) else _SEPARATOR.split(text)
         letters = [_one(part, options) for part in parts]

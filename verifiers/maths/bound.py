@@ -38,6 +38,7 @@ _CONDITION = re.compile(
 )
 _SET_OF = re.compile(rf"\\\{{(?P<core>[^|:]+)[|:](?P<of>{_LETTERS} ?{_SET})\\\}}")
 _RANGED = re.compile(rf"\\text\{{ ?(?:all|every|any) ?({_KIND}?)\}}")
+_CAPITAL = re.compile("[A-Z]")  # C = B is not the option B
 _HEAD = re.compile(rf"(?:{_LETTER}|\({_LETTERS}\))=")
 _ASSIGNED = re.compile(rf"(?:\A|,) ?(?:({_LETTER})|\(({_LETTERS})\))=")
 _INDEX = re.compile(r"\\(?:sum|prod)_\{([a-z])=")
@@ -48,6 +49,7 @@ _FUNCTION = re.compile(
 _MAPS = re.compile(rf"(?:[a-z]:)?(?P<of>{_LETTER})\\mapsto ?")
 _SETS = {"integer": "Z", "natural": "N", "real": "R", "complex": "C", "rational": "Q"}
 _SIGNS = ("positive", "negative", "odd", "even", "prime")
+_NUMBERED = re.compile(r"[Cc]_(?:\d|\{\d\})")
 _FAMILY = frozenset("klmnstrj")
 _WHOLE = frozenset("klmn")  # of 2\pi k
 _CONSTANTS = frozenset("abcdkABCDKmr")
@@ -129,10 +131,12 @@ def renamings(gold: Stated, answer: Stated) -> Iterator[Stated]:
     heads = _HEAD.match(gold.core), _HEAD.match(core)
     if heads[0] and "=" not in core:  # the name may be left out
         gold = Stated(gold.core[heads[0].end() :], gold.bound, gold.rule)
-    elif heads[1] and "=" not in gold.core:
+    elif heads[1] and "=" not in gold.core and not _CAPITAL.fullmatch(gold.core):
         core = core[heads[1].end() :]
-    mine, theirs = letters(gold.core), letters(core)
+    mine, theirs = _names(gold.core), _names(core)
     lost, new = sorted(mine - theirs), sorted(theirs - mine)
+    if not lost and not new:  # C_1 and C_2 may change places
+        lost = new = sorted(set(_NUMBERED.findall(core)))
     if not lost or len(lost) != len(new) or len(lost) > _MOST_RENAMED:
         if core != answer.core:
             yield Stated(core, answer.bound, answer.rule)
@@ -146,6 +150,11 @@ def renamings(gold: Stated, answer: Stated) -> Iterator[Stated]:
         yield Stated(renamed(core, names), bound, renamed(answer.rule, names))
 
 
+def _names(text: str) -> frozenset[str]:
+    """Return the letters of a formula; each numbered constant, ``C_1``, is one of its own."""
+    return letters(_NUMBERED.sub(" ", text)).union(_NUMBERED.findall(text))
+
+
 def _may_be_named(gold: Stated, core: str, answer: Stated, old: str, new: str) -> bool:
     """Return whether a letter of the reference is one that each answer may choose."""
     if any(old in re.findall(_LETTER, "".join(names)) for names in _ASSIGNED.findall(gold.core)):
@@ -155,7 +164,7 @@ def _may_be_named(gold: Stated, core: str, answer: Stated, old: str, new: str) -
     if {old, new} <= set("CcK") and f"+{old}" in gold.core and f"+{new}" in core:
         return True
     head = _FUNCTION.match(gold.core)
-    if head and (head["of"] or head["name"] == "y") and {old, new} <= _CONSTANTS:
+    if head and (head["of"] or head["name"] == "y") and {old[0], new[0]} <= _CONSTANTS:
         return old not in {head["name"], head["of"]}
     if not {old, new} <= _FAMILY:
         return False

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 _CHOICE = re.compile(r"\(?([A-Z])\)?")
 _LABELLED = re.compile(
-    r"(?:\(([A-Z])\) ?(?=[\w\\$-])|([A-Z])[).:] ?)"
+    r"(?:\(([A-Z])\) ?(?=[\w\\$-])|([A-Z])[).:] ?|\\text\{ ?\(?([A-Z])[).:]+ ?\})"
     r"((?:(?!\bfalse\b|(?<![A-Za-z])[A-Z](?![A-Za-z])).){0,80})"
 )
 _WHOLE = re.compile(r"\\text\{ ?([^{}]*?)[ .]*\}")
@@ -32,4 +32,5 @@ def read_choice(text: str) -> Choice | None:
     labelled = _LABELLED.fullmatch(text)
     if labelled is None:
         return None
-    return Choice(labelled.group(1) or labelled.group(2), labelled.group(3).strip())
+    first, second, third, option = labelled.groups()
+    return Choice(first or second or third, option.strip())

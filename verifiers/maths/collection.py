@@ -126,6 +126,9 @@ def _bag_and_other(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | Non
         if named is not None and len(named) == len(other.parts):
             golds, answers = (named, other.parts) if bag is a else (other.parts, named)
             return on.noted(on.all_same(golds, answers, depth), "given by name")
+    pairs = [len(s.parts) == 2 and s.kind is Kind.TUPLE for s in map(read_shape, b.parts)]
+    if bag is b and a.kind is Kind.UNION and all(pairs):  # (-\infty,0) or (2,\infty)
+        return on.same(a.text, "\\cup".join(b.parts), depth + 1)
     points = other.kind is Kind.UNION and bag.kind is Kind.SET
     ranges = other.kind in RANGES or other.kind is Kind.EXPRESSION
     kinds = {read_shape(part).kind for part in bag.parts}
@@ -147,6 +150,20 @@ def named_members(shape: Shape) -> Shape:
         return shape
     members = tuple(f"{n}={v}" for n, v in zip(names.parts, values.parts, strict=True))
     return replace(shape, kind=Kind.LIST, parts=members)
+
+
+def solutions(shape: Shape) -> Shape:
+    """Return ``x=1, y=2, x=2, y=1`` as the list ``(1,2), (2,1)``; any other shape unchanged."""
+    found = [assignment(read_shape(part)) for part in shape.parts if shape.kind is Kind.LIST]
+    named = [each for each in found if each is not None]
+    size = len({name for name, _ in named})
+    if not 1 < size < len(named) == len(found):
+        return shape
+    groups = [dict(named[at : at + size]) for at in range(0, len(named), size)]
+    if any(group.keys() != groups[0].keys() for group in groups):
+        return shape
+    parts = [",".join(group[name][-1] for name in sorted(group)) for group in groups]
+    return replace(shape, parts=tuple(f"({part})" for part in parts))
 
 
 def _coordinates(bag: Shape) -> list[str] | None:

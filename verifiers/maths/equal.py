@@ -26,7 +26,15 @@ from .amount import (
 from .approximation import without_approximations
 from .bound import renamings, same_sets, stated
 from .choice import Choice, read_choice
-from .collection import BAGS, RANGES, named_members, same_bags, same_ranges, same_sequences
+from .collection import (
+    BAGS,
+    RANGES,
+    named_members,
+    same_bags,
+    same_ranges,
+    same_sequences,
+    solutions,
+)
 from .comparison import MAX_DEPTH, Comparison, any_of
 from .conventions import Conventions
 from .equations import assignment, same_equations
@@ -35,11 +43,12 @@ from .expression import read_expression
 from .formula import UNDEFINED
 from .identity import constant_value
 from .latex import PLAIN, balanced, spelled, split_top
-from .number import read_foreign
+from .number import read_foreign, read_respelled
 from .piecewise import read_cases, same_cases
 from .progression import same_progressions
 from .region import impossible, overlapping, read_region
 from .shape import MEMBER, Kind, Shape, as_list, read_shape, words_of
+from .variables import letters, renamed
 from .wording import counted, in_short, labelled_value, same_wording, words_and_values
 
 _NEGATIONS = re.compile(
@@ -57,6 +66,7 @@ _AND, _OR = (re.compile(rf"(?<![A-Za-z]){word}(?![A-Za-z])") for word in ("and",
 _NAMES_JOINED = re.compile(r"(?<!\\)\b[A-Za-z]{2,} (and|or) [A-Za-z]{2,}")
 _SIZE = re.compile(r"\|([a-z])\|=([^=,|]{1,60})")
 _EXCEPT = re.compile(r"([a-z])\\ne ?([^,]{1,20})")
+_LETTER_UNIT = re.compile(r"([\d.,]{1,20}(?:e-?\d{1,3})?) ?([ghLmNsKCA])", re.ASCII)
 _APPROX = "\\approx"
 _REMARK = re.compile(
     r"([^()]{1,80}?),? ?(?:\((?P<not>not )?(?P<other>[^()]{1,60})\)|, ?not (?P<than>[^(),]{1,40}))"
@@ -103,7 +113,8 @@ def compared(gold: str, answer: str, on: Comparison) -> bool | None:
         return True
     right = right.removeprefix("=")
     size = _SIZE.fullmatch(right)
-    if size and "|" not in left and _positive(size[2]):  # |x| = 2
+    listed = "\\pm" in left or "," in left or (size is not None and size[1] in "xy")
+    if size and listed and "|" not in left and _positive(size[2]):  # |x| = 2
         right = f"{size[1]}=\\pm {size[2]}"
     if _takes_back(left, right):
         return False
@@ -202,7 +213,7 @@ def _approximate(gold: str, answer: str, on: Comparison) -> bool | None:
 
 
 def _bare(text: str) -> str:
-    return unwrap_text(text).replace(" ", "")
+    return _unbraced(unwrap_text(text).replace(" ", ""))
 
 
 def _takes_back(gold: str, answer: str) -> bool:
@@ -223,8 +234,15 @@ def _same(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
     if "{cases}" in gold:
         return same_cases(gold, answer, on, depth)
     a, b = read_shape(gold), read_shape(answer)
-    if a.number is not None and b.number is None and (short := in_short(b.text)) is not None:
-        b = replace(b, kind=Kind.NUMBER, number=short)
+    if a.number and (b.number is None or (b.number.unit == "K" and not a.number.unit)):
+        short = in_short(b.text)
+        b = b if short is None else replace(b, kind=Kind.NUMBER, number=short)
+    if a.number is not None and b.number is None and a.number.unit:
+        letter = _LETTER_UNIT.fullmatch(b.text)  # 5 h for 5 hours
+        amount = read_respelled(f"{letter[1]}\\text{{{letter[2]}}}") if letter else None
+        b = replace(b, kind=Kind.NUMBER, number=amount) if amount else b
+    if a.kind is Kind.BASE is not b.kind and int(a.mark) > 10:  # 2f_{16}
+        b = read_shape(b.text.upper())
     if a.number is not None and b.number is not None:
         if to_be_worked_out(gold, answer, on) or to_be_reduced(answer, on):
             return False
@@ -236,7 +254,10 @@ def _same(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
         a = as_list(a)  # 100,200,300 against 300, 100, 200
     elif b.number is not None and a.kind is Kind.LIST:
         b = as_list(b)
-    a, b = (named_members(s) if len(s.parts) > 2 else s for s in (a, b))  # a = b = 1
+    a, b = (solutions(named_members(s)) if len(s.parts) > 2 else s for s in (a, b))  # a = b = 1
+    named = [letters(s.text) for s in (a, b)]
+    if "{}" in {a.mark, b.mark} and len(named[0]) == len(named[1]) == 1:  # {a | a > 3} for a > 3
+        b = read_shape(renamed(b.text, dict(zip(named[1], named[0], strict=True))))
     kinds = {a.kind, b.kind}
     option = _option(gold, answer, on, depth)
     if option is not None:

@@ -63,8 +63,10 @@ def same_equations(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | Non
         return _same_sides(a.parts, b.parts) if same_letters(a.text, b.text) else False
     if gold:
         return on.noted(on.same(gold[1][-1], b.text, depth + 1), "the name is left out")
-    if answer:
+    if answer and _may_name(answer[0], a):
         return on.noted(on.same(a.text, answer[1][-1], depth + 1), "given by name")
+    if answer:
+        return False
     if a.kind is Kind.EQUATION:
         return False  # an equation is not its right-hand side
     if on.how.worked_out and not any(on.same(a.text, side, depth + 1) for side in b.parts):
@@ -81,7 +83,7 @@ def _same_assignment(
 ) -> bool | None:
     same = on.same(gold[1][-1], answer[1][-1], depth + 1)
     names = _canonical(gold[0]), _canonical(answer[0])
-    if names[0] == names[1]:
+    if names[0] == names[1] or names == ("y", "f(x)"):
         # with variables on both sides, y = x^2 and y = -x^2 differ, but \ln y = x might not
         return same
     if same is not False and depth == 0 and _related(*names):
@@ -91,6 +93,14 @@ def _same_assignment(
     if letters(gold[1][-1]) and letters(answer[1][-1]):  # y = x + 1 is x = y - 1
         return _same_sides((gold[0], gold[1][-1]), (answer[0], answer[1][-1]))
     return False
+
+
+def _may_name(name: str, gold: Shape) -> bool:
+    """Return whether a reference may be named so: C names no option B, and odd is not even."""
+    if re.fullmatch("[A-Z]", gold.text):
+        return not re.fullmatch("[A-Z]", name)
+    worded = gold.kind in {Kind.WORDS, Kind.PROSE} and "\\text" in name
+    return not worded or unwrap_text(name).strip().lower() in {"answer", "final answer", "result"}
 
 
 def _canonical(name: str) -> str:

@@ -21,7 +21,7 @@ _CHARACTERS = str.maketrans(
         "π": r"\pi ", "∞": r"\infty ", "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ",
         "√": r"\sqrt ", "∪": r"\cup ", "⋃": r"\cup ", "∈": r"\in ", "≈": r"\approx ",
         "∅": r"\emptyset ", "±": r"\pm ", "\u00a0": " ", "\u202f": " ", "\u2009": " ",
-        "’": "'", "¬": r"\neg ", "⁄": "/", "₁": "_1", "₂": "_2", "₀": "_0",
+        "’": "'", "¬": r"\neg ", "≡": r"\equiv ", "⁄": "/", "₁": "_1", "₂": "_2", "₀": "_0",
         **dict.fromkeys("\u200b\u200e\u200f\u2060\ufeff\u00ad", ""),
         **{chr(0x1D7CE + n): str(n % 10) for n in range(50)},
         **{char: rf"\frac{{{top}}}{{{bottom}}}" for char, top, bottom in zip(
@@ -53,6 +53,7 @@ _SPELLING = {
     "pounds": "£", "euro": "€", "yen": "¥",
     "dbinom": r"\binom", "tbinom": r"\binom", "surd": r"\sqrt", "rightarrow": r"\to",
     "longrightarrow": r"\to", "backslash": r"\setminus", "colon": ":", "thickapprox": r"\approx",
+    "|": "|", "Vert": "|", "lVert": "|", "rVert": "|",
     "displaystyle": "", "textstyle": "", "quad": " ", "qquad": " ", "$": "$", "%": "%", "#": "#",
     "&": "&", "_": "_", "!": "", ",": " ", ";": " ", ":": " ", " ": " ", ">": " ",
 }  # fmt: skip
@@ -62,8 +63,10 @@ _SWITCH = re.compile(r"\\(?:[lL]arge|LARGE|[hH]uge|small|bf|bfseries|rm)(?![A-Za
 _MEANT = re.compile(r",|\\(?:choose|over|atop|brace)(?![A-Za-z])")  # braces that say something
 _STYLE = re.compile(r"\\(?:boldsymbol|bm|pmb|mathbf|mathit|underline)\s*\{(?=.)")
 _FORMULA = re.compile(r"(?<!\\)\$(?=\S)((?:[^$\\]|\\.){1,500}?)(?<=\S)\$(?!\d)")
-_WORDED = re.compile(r"\\text\s*\{\s*(-?\\?\$?\d[^{}]*)\}[ .]*")  # \text{12 apples}
-_UNIT_LETTERS = frozenset("mghlLsNJWV")
+_WORDED = re.compile(
+    r"(?:\\[,;:! ]|\\displaystyle|\s)*\\text\s*\{\s*(-?\\?\$?\d[^{}]*)\}(?:\\[,;:! ]|[ .])*"
+)  # \text{12 apples}
+_UNIT_LETTERS = frozenset("mghlLsNJWVKC")
 _VALUE_BEFORE = re.compile(r"(?:[0-9})]|\\pi)(?:\\[,;: ]|[~\s]){0,4}$")
 _COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
 _DIGITS = re.compile(r"[0-9A-Z]{1,20}")
@@ -90,17 +93,26 @@ _SECOND = re.compile(rf"(\\(?:frac|binom)\s*{_GROUP})\s*{_SINGLE}")
 _COMBINED = re.compile(
     r"(?<![A-Za-z\\}])(?:C\(([a-z\d]{1,9}), ?([a-z\d]{1,9})\)"
     r"|(?:\{\})?[_^]\{?(\d{1,9}|[a-z])\}?C_\{?(\d{1,9}|[a-z])\}?"
-    r"|C_\{?([3-9]|\d\d{1,8}|[nmN])\}?\^\{?(\d{1,9}|[a-z])\}?)"
+    r"|C_\{?([3-9]|\d\d{1,8}|\d?[nmN](?:[+-]\d)?)\}?\^\{?(\d{1,9}|[a-z](?:[+-]\d)?)\}?)"
 )
 _PERMUTED = re.compile(r"(?:\{\})?[_^]\{?(\d{1,3})\}?P_\{?(\d{1,3})\}?")
 _OF_SET = re.compile(r"(\\(?:max|min|gcd|lcm))\\\{([^{}]*)\\\}")
-_HAT = re.compile(r"\\(?:hat|mathbf|vec|boldsymbol)\{\\?([ijk])(?:math)?\}")  # the unit vectors
+_HAT = re.compile(
+    r"\\(?:hat|mathbf|vec|boldsymbol)(?:\{\\?([ijk])(?:math)?\}| ([ijk])(?![A-Za-z]))"
+)  # the unit vectors
 _ROW_SPACE = re.compile(r"(?<=\\\\) ?\[-?[\d.]{1,5} ?(?:pt|em|ex|mm|cm)\]")
 _REPEATED = re.compile(r"\\(?:bar|dot|overline)\s*(?:\{(\d+)\}|(\d))")
-_SYSTEM = re.compile(r"\\begin\{cases\}([^&<>]*)\\end\{cases\}")
+_OPEN_ARRAY = re.compile(  # a brace at the left alone, as cases have it
+    r"\\left\s*\\(?:\{|lbrace)\s*\\begin\{(?:array\}\s*\{[clr\s]*|(aligned))\}"
+    r"((?:(?!\\begin|\\end).)*)\\end\{(?:array|aligned)\}\s*(?:\\right\s*\.?)?\s*\Z",
+    re.DOTALL,
+)
+_SYSTEM = re.compile(  # of equations
+    r"\\begin\{cases\}((?:(?!\\[gl]eq?(?:slant)?(?![A-Za-z])|\\neq?(?![A-Za-z]))[^&<>])*)\\end\{cases\}"
+)
 _LETTERS_LISTED = re.compile(  # \text{A, C} and \text{II and III only}
     r"^\\text\{ ?((?:[A-Z]|[IVX]{2,4})(?:(?:, ?(?:and )?| and )(?:[A-Z]|[IVX]{2,4}))+)"
-    r"(?: only)? ?\}$"
+    r"(?: only)? ?\}\.?$|^\\text\{ ?([A-Z][a-z]+(?:(?:, ?(?:and )?| and )[A-Z][a-z]+)+) ?\}$"
 )
 _BASES = (
     "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
@@ -119,11 +131,23 @@ _ROUGHLY_ASIDE = re.compile(
     r"(?:about|approximately|roughly|approx\.?|\\approx)[\s}]*(\\?\$?\d[\d.,]*%?)[\s}]*\)\}?$"
 )
 """``\\sqrt{2} (about 1.41)``."""
+_REALS_EXCEPT = re.compile(
+    r"^(?:\\text\{ ?)?(?:all )?real(?:s| numbers) except(?: for)?[ }]+"
+    r"(?:[a-z] ?= ?)?([^a-z{}]{1,40})$"
+)
+_OR_ASIDE = re.compile(  # 1/2 (or 0.5)
+    r"[\s,]*(?:\\text\{\s*)?\(or[\s}]\s*([^()]{1,60}?)(?:\)|\\text\{\s*\)\s*\})$"
+)
 _ENDLESS = re.compile(r"(-?\d*\.)(\d{3,60})(?:\\dots|\.{3}|…)")
 _BASE_WORDS = re.compile(
     r"(?<=[0-9A-Z})])(?:_\{?\\text\{ *(?P<word>[a-z]+) *\}\}?"
     r"| ?\(? ?(?:\\text\{ ?\(?)? ?(?:in )?base[- ]?\}? ?(?P<base>[a-z]+|\d{1,2})\)? ?\}?\)?)$"
 )
+
+
+def _cases(found: re.Match[str]) -> str:
+    rows = found[2].replace("&", "") if found[1] else found[2]
+    return f"\\begin{{cases}}{rows}\\end{{cases}}"
 
 
 def _binomial(found: re.Match[str]) -> str:
@@ -180,12 +204,20 @@ _COEFFICIENT = re.compile(  # 1/2 x^2, 3/4 pi, 1/2 sin(2x): with the space the f
     rf"(?=(?:\\?(?:{'|'.join(FUNCTIONS)}|sqrt|pi)|(?!{_SHORT_WORDS})[A-Za-z]{{1,2}})(?![A-Za-z])"
     r"|\((?![^()]*[A-Za-z]{3})[^()]*[A-Za-z])"
 )
-_GREEK_WORD = re.compile(
-    rf"(?<![A-Za-z\\])({'|'.join(sorted(GREEK - {'ell', 'hbar', 'nu', 'mu', 'xi'}))})(?![A-Za-z])"
+_GREEK_WORD = re.compile(  # of a formula; the words in \text{} are words
+    r"\\text\{[^{}]*\}"
+    rf"|(?<![A-Za-z\\])({'|'.join(sorted(GREEK - {'ell', 'hbar', 'nu', 'mu', 'xi'}))})(?![A-Za-z])"
 )
 _FORMULA_SIGN = re.compile(r"[()^=+*/_0-9]")
+
+
+def _greek(found: re.Match[str]) -> str:
+    return f"\\{found[1]} " if found[1] and _FORMULA_SIGN.search(found.string) else found[0]
+
+
 _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     # what must stand in the text for it, what it looks like, what it becomes
+    ("", _GREEK_WORD, _greek),
     ("\\over", re.compile(r"\{([^{}]*)\\over(?![A-Za-z])([^{}]*)\}"), r"\\frac{\1}{\2}"),
     ("\\", _FIRST, r"\1{\2}"),
     ("\\", _SECOND, r"\1{\2}"),
@@ -241,11 +273,11 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("..", _ENDLESS, _endless),
     ("dots", _ENDLESS, _endless),
     ("\\{", _OF_SET, r"\1(\2)"),
-    ("hat", _HAT, r"\1"),
-    ("mathbf", _HAT, r"\1"),
-    ("vec", _HAT, r"\1"),
+    ("hat", _HAT, r"\1\2"),
+    ("mathbf", _HAT, r"\1\2"),
+    ("vec", _HAT, r"\1\2"),
     ("vec", re.compile(r"\\vec(?=\{[A-Z]{2}\})"), r"\\overrightarrow"),
-    ("symbol", _HAT, r"\1"),
+    ("symbol", _HAT, r"\1\2"),
     ("_", _BASE_WORDS, _in_base),
     ("base", _BASE_WORDS, _in_base),
     ("**", re.compile(r"(?<=[\w)}])\*\*(\d+)(?!\*)"), r"^{\1}"),
@@ -257,7 +289,9 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("(", _ROUGHLY_ASIDE, r"\\approx \1"),
     ("out", _ROUGHLY, r"\\approx "),
     ("ro", _ROUGHLY, r"\\approx "),
-    ("\\text", _LETTERS_LISTED, r"\1"),
+    ("except", _REALS_EXCEPT, r"\\mathbb{R}\\setminus\\{\1\\}"),
+    ("\\text", _LETTERS_LISTED, r"\1\2"),
+    ("(or", _OR_ASIDE, r" or \1"),
     ("y(", re.compile(r"^y\([xt]\)(?=\s*=)"), "y"),
     ("and", _JOINER, " , "),
     ("or", _JOINER, " , "),
@@ -287,6 +321,7 @@ def respell(text: str) -> str:
     """
     if PLAIN.fullmatch(text):
         return text
+    text = _OPEN_ARRAY.sub(_cases, text) if "\\begin" in text else text
     if "{cases}" in text:
         text = _SYSTEM.sub(lambda found: re.sub(r"\\\\", ",", found[1]), text)
     if not text.isascii():
@@ -303,14 +338,12 @@ def respell(text: str) -> str:
     if "$" in text:  # $12$ cm
         text = _FORMULA.sub(r"\1", text)
     text = _commanded(text) if "\\" in text or "{" in text else text
-    text = text.replace("~", " ")
+    text = text.replace("~", " ").strip()
     grouped = _GROUPED_FACTOR.match(text) if "," in text else None
     if grouped and text.count(",") == grouped.group(1).count(","):  # 10,000\pi is no list
         text = text.replace(",", "")
     for written, meant in (("<=", r"\le "), (">=", r"\ge "), ("!=", r"\ne "), ("{-}", "-")):
         text = text.replace(written, meant)
-    if _FORMULA_SIGN.search(text):
-        text = _GREEK_WORD.sub(r"\\\1 ", text)
     for needle, pattern, replacement in _FIXES:
         if needle in text:
             text = pattern.sub(replacement, text)

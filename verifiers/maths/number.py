@@ -141,7 +141,7 @@ def _printed(text: str) -> bool:
     return len(figures) >= 15 and Fraction(shortest) == Fraction(text)
 
 
-_COMMA_POINT = re.compile(r"-?\d{1,3}(?:\.\d{3})*,\d*[1-9]\d*|-?\d+,\d*[1-9]\d*", re.ASCII)
+_COMMA_POINT = re.compile(r"(-?(?:\d{1,3}(?:[. ]\d{3})*|\d+),\d*[1-9]\d*) ?(%)?", re.ASCII)
 _GROUPED_OTHERWISE = re.compile(r"-?[1-9]\d?(?:,\d\d)+,\d{3}", re.ASCII)
 
 
@@ -152,10 +152,11 @@ def read_foreign(text: str) -> Number | None:
     """
     if _GROUPED_OTHERWISE.fullmatch(text):
         return Number(Fraction(text.replace(",", "")))
-    if not _COMMA_POINT.fullmatch(text):
+    found = _COMMA_POINT.fullmatch(text)
+    if found is None:
         return None
-    written = text.replace(".", "").replace(",", ".")
-    return Number(Fraction(written), digits=len(written.partition(".")[2]))
+    written = re.sub("[. ]", "", found[1]).replace(",", ".")
+    return Number(Fraction(written), bool(found[2]), digits=len(written.partition(".")[2]))
 
 
 def same_numbers(gold: Number, answer: Number, conventions: Conventions) -> bool:

@@ -7,10 +7,13 @@ import re
 from .comparison import Comparison, all_of, any_of
 
 _CASES = re.compile(
-    r"(?P<head>[^{}]*?)\\begin\{cases\}(?P<rows>(?:(?!\\begin).)*)\\end\{cases\}", re.DOTALL
+    r"(?:(?P<head>(?=[A-Za-z\\])[^=<>&]{1,40})=)?\\begin\{cases\}"
+    r"(?P<rows>(?:(?!\\begin).)*)\\end\{cases\}",
+    re.DOTALL,
 )
 _SAID = re.compile(r"\\text\{ ?(?:if|when|for|where)? ?\}|^(?:if|when|for) |,$")
 _ELSE = re.compile(r"(?:\\text\{)? ?(?:otherwise|else)\.? ?\}?")
+_BRACED = re.compile(r"_\{(\w)\}")
 _MOST_ROWS = 12
 
 
@@ -20,14 +23,19 @@ def read_cases(text: str) -> tuple[str, tuple[tuple[str, str], ...]] | None:
     if found is None:
         return None
     rows = []
-    for row in re.split(r"\\\\", found["rows"]):
-        value, _, condition = (part.strip(" ,;.") for part in row.partition("&"))
+    for row in re.split(r"\\\\", found["rows"].strip()):
+        sides = row.partition("&") if "&" in row else row.strip(" ,;.").rpartition(",")
+        value, _, condition = (part.strip(" ,;.") for part in sides)
         condition = _SAID.sub("", condition.replace("&", "")).strip(" ,;.")
         if value and condition:
             rows.append((value, "" if _ELSE.fullmatch(condition) else condition))
         elif value or condition:
             return None
-    return (found["head"], tuple(rows)) if 1 < len(rows) <= _MOST_ROWS else None
+    return (
+        (_BRACED.sub(r"_\1", found["head"] or ""), tuple(rows))
+        if 1 < len(rows) <= _MOST_ROWS
+        else None
+    )
 
 
 def same_cases(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:

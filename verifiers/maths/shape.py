@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from ..text.markup import blank_text, unwrap_text
@@ -147,7 +147,7 @@ def _structure(text: str) -> Shape | None:
     if described and described["name"] in described["rule"]:
         rule = read_shape(renamed(described["rule"], {described["name"]: "x"}))
         if _RELATION.search(described["rule"]) and rule.kind in {Kind.RELATION, Kind.LIST}:
-            return rule  # {x | x < 3}
+            return replace(rule, mark="{}")  # {x | x < 3}
     members = [sign for part in _split(text) for sign in _signs(part)]
     if len(members) > 1:
         return Shape(Kind.LIST, text, tuple(members))
@@ -323,6 +323,7 @@ def words_of(text: str) -> str:
 _SUBJECT = re.compile(
     r"^(?:it|limit|series|sequence|integral|sum|slope|value|expression|function) (?:is )?"
     r"(?=(?:diverge|converge|undefined|not defined|does not exist))"
+    r"|^there (?:is|are) (?=infinite|no )"
 )
 _SAID = {
     **{word: word.lower() for word in ("YES", "NO", "ODD", "ALL", "ONE", "TWO", "SIX")},

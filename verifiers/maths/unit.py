@@ -67,6 +67,7 @@ Dimension = tuple[tuple[str, int], ...]
 _WRITTEN = re.compile(
     r"\\(?:text|mathrm)\{((?:[^{}]|\{[^{}]*\}){0,80})\}(?=([A-Za-z]|\\(?:text|mathrm))?)"
 )
+_FIGURE_AFTER = re.compile(r"\} ?\d")
 _FRACTION = re.compile(r"\\frac\{([^{}]{1,40})\}\{([^{}]{1,40})\}")
 _SPELLINGS = (
     (re.compile(r"\^\{?(-?\d)\}?"), r"^\1"), (re.compile(r"\\Omega(?![A-Za-z])"), "Ω"),
@@ -149,6 +150,8 @@ def read_unit(text: str) -> str | None:
     if _written(text).strip().lower() in PERCENT_WORDS:
         return "percent"
     bare = "\\" not in text.replace("\\Omega", "").replace("\\mu", "")
+    if not bare and _FIGURE_AFTER.search(text):
+        return None  # 7\text{ cm }8
     if not bare:
         text = _FRACTION.sub(r"\1/\2", _written(text))
     name = re.sub(" {2,}", " ", text)
@@ -197,7 +200,7 @@ def may_be_added(unit: str, value: Fraction) -> bool:
     before it. A number word, a comparison, a computation or a lone adjective is none.
     """
     if _known(unit) is not None:
-        return True
+        return unit != "K"  # which may be thousands
     share = _SHARE.match(unit)
     name = unit[share.end() :] if share else unit
     for _ in range(2):

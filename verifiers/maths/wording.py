@@ -40,8 +40,10 @@ _SYNONYMS = {"r": "remainder", "rem": "remainder", "column": "col", "rightarrow"
 _LABELS = frozenset((
     "so", "thus", "hence", "therefore", "the", "final", "correct", "answer", "result", "value",
     "total", "limit", "sum", "solution", "is", "are", "equals", "area", "volume", "probability",
-    "number", "perimeter", "length",
+    "number", "perimeter", "length", "point", "vertex", "center", "centre", "focus", "vector",
+    "interval", "range", "domain", "coordinates", "minimum", "maximum", "ratio",
 ))  # fmt: skip
+_PAIR = re.compile(r"\([^()]+,[^()]+\)")
 _BETWEEN_DIGITS = re.compile(  # 2R3, but not 2ln3
     rf"(?<=[0-9])(?!(?:{'|'.join(FUNCTIONS)})[0-9])[A-Za-z]+(?=[0-9])"
 )
@@ -93,11 +95,16 @@ def words_and_values(text: str) -> tuple[str, ...]:
             continue
         found += [value, *(word if _is_value(word) else f"\\text{{{word}}}" for word in words)]
         value = ""
-    parts = [part for part in (part.strip(" ,;:()") for part in [*found, value]) if part]
+    parts = [part for part in map(_trimmed, [*found, value]) if part]
     for k, part in enumerate(parts[1:], 1):
         if parts[k - 1] == "\\text{angle}" and len(part) == 10:  # \angle CBA is \angle ABC
             parts[k] = min(part, f"\\text{{{part[-2:5:-1]}}}")
     return tuple(parts) if any(part.startswith("\\text") for part in parts) else ()
+
+
+def _trimmed(part: str) -> str:
+    part = part.strip(" ,;:")
+    return part if _PAIR.fullmatch(part) else part.strip(" ,;:()")
 
 
 def _runs(text: str) -> list[str]:
@@ -179,6 +186,8 @@ def counted(text: str) -> Number | None:
         value = read_chinese(plain)
         return None if value is None else Number(value)
     words = plain.split()
+    if words[-1:] == ["percent"] and (value := read_number_words(" ".join(words[:-1]))) is not None:
+        return Number(value, percent=True)
     count = next((k for k, w in enumerate(words) if not _counts(w, k)), len(words))
     value = read_number_words(" ".join(words[:count])) if count else None
     unit = read_unit(f"\\text{{{' '.join(words[count:])}}}") if count < len(words) else ""

@@ -89,7 +89,7 @@ def unit_after(text: str, end: int) -> str:
     A unit that goes on (``miles an hour``, ``feet 6 inches``) is not read.
     """
     found = _UNIT.match(unwrap_text(text[end : end + _REACH], " "))
-    name = found[1] if found else ""
+    name = found[1].replace("²", "^2").replace("³", "^3") if found else ""
     return f"\\text{{ {name}}}" if name and is_known_unit(name) else ""
 
 

@@ -39,7 +39,8 @@ def final_answer(
             - ``answer``: the last ``<answer>...</answer>``.
             - ``hash``: the last line with ``####``, unless it is a heading in words.
             - ``phrase``: what follows the last label ("answer is", "answer:", "solution is",
-              答案是), to the end of the sentence; of "Answer: The largest n is 5" the 5.
+              答案是; eight more languages), to the end of the sentence; of "Answer: The largest
+              n is 5" the 5.
             - ``last_math``: the last ``$...$``, ``\(...\)`` or ``\[...\]``.
             - ``last_number``: the last number with its sign, unless it is a part of something
               else or the words next to it hedge or deny it ("5 or 6", "not 6", "6 is wrong").

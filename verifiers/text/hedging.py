@@ -22,23 +22,24 @@ _COUNT = (
     r"thirty|forty|fifty|hundred|thousand|some|several|few|half|many))"
 )
 _ONE_OF_SEVERAL = (
-    r"\d[^\n]{0,30}\bor\b[^\n\d]{0,20}\Z"
+    r"\d[^\n]{0,30}(?:\b(?:or|oder|ou|o|или)\b|或|または|또는)[^\n\d]{0,20}\Z"
     r"|\bbetween\b[^\n]{0,20}\d[^\n]{0,20}\band\b[^\n\d]{0,20}\Z"
     rf"|\bbetween\s{{1,3}}\S{{1,12}}\s{{1,3}}and{_OPEN}"
     r"|[(\[]\s{0,3}[^\s(),]{1,12}\s{0,3},\s{0,3}\Z"
     r"|\d[%)}$]{0,3}[ \t]{0,3}(?:\band|\bto|\bthrough|[,;|&]|[ \t])[ \t$*({\\]{0,6}\Z"
     rf"|{_COUNT}\s{{1,3}}and{_OPEN}"
     rf"|{_COUNT}\s{{1,3}}(?:[A-Za-z]{{2,14}}\s{{1,3}})?(?:in|(?:out\s{{1,3}})?of|for\s{{1,3}}every|per|to){_OPEN}"
-    r"|\d[:–—]\Z"
+    r"|\d[:–—]\Z|\d,\s{0,2}(?:\.{3}|…|\\[lc]?dots),?\s{0,2}\Z"
     r"|\d[^\n]{0,20}\s\(?[b-h][.)][ \t$*]{1,4}\Z"  # a) 4 b) 5
 )
 _DENIED = (
     r"(?:\b(?:not|never|neither|nor|cannot)\b|n['’]t\b|≠|!=|\\neq?)\s{0,4}"
     r"(?:(?:be|equal|to|the|number|answer|is)\s{1,4}){0,4}[-+$*\\({]{0,4}\Z"
     rf"|\b(?:wrong|incorrect):?\s{{0,2}}{_OPEN}"
+    rf"|\bif\s[^.,\n]{{1,24}}\sw(?:ere|as){_OPEN}"
     rf"|\bwhether\s+(?:it|this|that|the\s+answer)(?:['’]s|\s+is){_OPEN}"
     rf"|\b(?:impossible|unable|hard|difficult)\s+to\s+\w{{2,10}}{_OPEN}"
-    rf"|(?:不(?:是|为|等于)|并非|第){_OPEN}"
+    rf"|(?:不(?:是|为|等于)|并非|第|\bn['’]est\s+pas|\b(?:no\s+es|não\s+é|non\s+è|nicht|не)(?!\w)){_OPEN}"
     r"|\b(?:excluding|except|without|unlike|longer|hardly|barely|not\s+(?:quite|even)|near(?:ly)?|almost|far\s+from|instead\s+of|"
     r"close\s+to|(?:other|rather)\s+than|alternatively|(?:any|anything|all|nothing)\s+but|"
     r"(?:starting|beginning|begins|starts)\s+(?:with|at|from)|such\s+as|e\.g\.,?|for\s+(?:example|"
@@ -79,7 +80,8 @@ _PARTS = (
     r"(?:thir|four|fif|six|seven|eigh|nine)teen|\w{3,5}tie|hundred|thousand)ths?|-?ths"
 )
 _AFTER = re.compile(
-    r"[%*$)}\s(]{0,4}(?:(?:(?:is|was|be|seems|looks)\s{1,4}){0,2}(?:not|wrong|incorrect|false)\b"
+    r"[%*$)}\s(]{0,4}(?:(?:(?:is|was|be|seems|looks)\s{1,4}){0,2}(?:not|wrong|incorrect|false|excluded"
+    r"|impossible|extraneous|rejected)\b|(?:is|was|does)n['’]t\b"
     r"|or\b|\?)"
     rf"|[\s)$-]{{0,4}}(?:(?:{_PARTS}|(?:th|st|nd|rd)\s+(?:powers?|roots?)|squared|cubed|factorial|pi|choose|plus|minus|over|divided|modulo|"
     r"mod|(?:in\s+)?base|k|[bmt]n|tn|dozens?|gross|lakhs?|crores?|doubled|tripled|halved|fold|percentage|"
@@ -239,18 +241,19 @@ def _ends_value(after: str, before: str) -> bool:
 
 
 _SUPPOSED = re.compile(
-    r"\b(?:(?:wrong|incorrect|false|not|if|suppose|assume|assuming|whether|that)\s+"
-    r"(?:the|an|a|my|our)?\s*|(?:wrong|incorrect|false)\s+"
-    r"|(?:one|you|some|someone|people|many|students?)\s+(?:(?:may|might|could|would)\s+)?"
-    r"(?:think|say|guess|believe)\s+(?:that\s+)?(?:the\s+)?)"
+    r"(?:\b(?:wrong|incorrect|false|not|if|suppose|assume|assuming|whether)\s+(?:that\s+)?"
+    r"(?:the|an|a|my|our)?\s*|\b(?:wrong|incorrect|false)\s+"
+    r"|(?:\b(?:to|not|never|cannot|one|you|some|someone|people|many|students?)|n['’]t)\s+"
+    r"(?:(?:may|might|could|would|be|is|was|it)\s+){0,2}(?:think|say|guess|believe|claim|argue|imagine|doubt|true"
+    r"|certain|clear|sure|(?:the\s+)?case)\s+(?:that\s+)?(?:the\s+)?)"
     r"(?:final\s+|correct\s+)?\Z|(?:错误|不正确|不是|如果|假设)的?(?:最终|最終)?\Z",
     re.IGNORECASE,
 )
 _RETRACTED = re.compile(
-    r"[\s.,!*)$]{0,6}(?:(?:but|no|wait|actually|hmm|oops|sorry|correction)\b"
+    r"[\s.,!*)$]{0,6}(?:(?:but|no|wait|actually|hmm|oops|sorry|correction|unless)\b"
     r"(?!,?\s(?:note|notice|remember|we\s(?:can|could)\s(?:also\s)?(?:check|verify))\b)"
     r"|(?-i:or)\s+\S|or\s+(?:something|some|any|anything|maybe|perhaps|not|whatever)\b"
-    r"|(?:that|this|it|which)(?:\s+is|['’]s)\s+(?:wrong|incorrect|not|false|mistaken)\b)",
+    r"|(?:(?:that|this|it|which)(?:\s+is|['’]s)|is|was)\s+(?:wrong|incorrect|not|false|mistaken)\b)",
     re.IGNORECASE,
 )
 
@@ -267,11 +270,20 @@ def retracted(text: str, end: int) -> bool:
 
 
 _DENIED_BEFORE = re.compile(
-    r"(?:\b(?:not|never|cannot\s+be|isn['’]t)|(?:wrong|incorrect)\s+answer\s+(?:is|would\s+be):?)"
+    r"(?:\b(?:not|never|cannot\s+be|isn['’]t|(?:rather|other)\s+than|instead\s+of)|(?:wrong|incorrect)\s+answer\s+(?:is|would\s+be):?)"
     r"(?:\s+equal\s+to)?[\s$*]{0,4}\Z",
     re.IGNORECASE,
 )
-_DENYING = ("not", "never", "n't", "n’t", "wrong", "correct")  # one is in what that matches
+_DENYING = (
+    "not",
+    "never",
+    "n't",
+    "n’t",
+    "wrong",
+    "correct",
+    "than",
+    "instead",
+)  # one is in what that matches
 _DENIED_AFTER = re.compile(
     r"[\s$*)]{0,4}(?:(?:the\s(?:final\s)?answer)?\?(?!\s{0,3}(?:yes|correct|indeed)\b)|(?:is|was)\s+(?:wrong|incorrect|false|not\s+(?:right|correct|it|the))\b"
     r"|\.?\s{0,3}(?:(?:but|no|wait|actually|hmm|oops|sorry),?\s{1,3}){0,2}"
@@ -282,12 +294,14 @@ _DENIED_AFTER = re.compile(
 
 
 _STATED = re.compile(
-    r"\b(?:so|thus|hence|therefore|is|are|equals|get|have|obtain|gives?|becomes)(?:\sthat)?[,:]?\s+\Z",
+    r"(?:\b(?:so|thus|hence|therefore|is|are|equals|get|have|obtain|gives?|becomes)(?:\sthat)?[,:]?"
+    r"|\b(?:result|solution|lösung):|→|⇒|=>)\s+\Z",
     re.IGNORECASE,
 )
 _CORRECTED = re.compile(
     r"[\s.,;:!$*)\]\\–—-]{0,8}(?:(?:but|no|wait|actually|hmm+|oops|sorry|correction|i\s(?:now\s)?(?:think|believe)"
-    r"|i\smeant?|(?:or\s)?rather|alternatively|(?:scratch|strike)\sthat|maybe|perhaps|it\s(?:could|may|might)\sbe"
+    r"|i\smeant?|let\sme\s(?:re|double[- ])?check(?:\s(?:again|that|this|it))?"
+    r"|(?:or\s)?rather|alternatively|(?:scratch|strike)\sthat|maybe|perhaps|it\s(?:could|may|might)\sbe"
     r"|i\schanged\smy\smind|just\skidding|the\s(?:correct|final|right)\sanswer\sis|on\s(?:second\sthoughts?|reflection)|(?:i|there)(?:\s(?:have|had|did|made|is|was)){1,2}\sa(?:n\serror|\smistake)"
     r"|(?:that|this|it)(?:['’]s|\s(?:is|was))\s(?:wrong|incorrect|not\sright))[\s,.:!]{1,3}){1,4}"
     r"((?:it(?:['’]s|\s(?:is|was|should\sbe|must\sbe))|should\sbe|make\sthat|(?<=correction:)"

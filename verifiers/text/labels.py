@@ -1,4 +1,4 @@
-"""Read labels of answers: "The answer is", "Final Answer:", "The solution is", 答案是."""
+"""Read labels of answers: "The answer is", "Final Answer:", 答案是, "La respuesta es"."""
 
 from __future__ import annotations
 
@@ -16,21 +16,33 @@ _LEAD = (
 )
 _MARKS = r"[ \t*_]{0,4}"
 _IS = rf"(?:{_MARKS}[:=：]|\s{{1,4}}(?:is|are)\b\s{{0,4}}[:：]?)"
-_CHINESE = r"答案(?:应该|应)?(?:[是为為：:=]{1,2}|[选選][:：]?)"
+_VERB = (  # before a formula or a number
+    r"(?:\sto\s(?:the|this|our)\s[a-z]{4,10})?\s{1,3}(?:is|are|must\sbe|will\sbe|should\sbe|has\sto\sbe"
+    r"|comes\s(?:out\s)?to(?:\sbe)?|turns\sout\sto\sbe|equals)\b:?(?=[\s*_:]{0,4}(?:[$\\([{\d]|-\d|(?-i:[A-H])(?![A-Za-z])))"
+    r"|\s[-–—](?=\s[$\\*])"
+)
+_CHINESE = r"答案\**(?:应该|应)?(?:[是为為：:=]{1,2}|[选選][:：]?)"
 _CHOSEN = (
-    r"[^不没][选選][择擇项項]?[是为為：:]?(?=\s?[*$({\\]{0,4}(?-i:[A-H])(?![A-Za-z]))"  # 故选C
+    r"[^不没][选選][择擇项項]?[是为為：:]?(?=\s?[*$({\\]{0,4}(?-i:[A-H]{1,6})(?![A-Za-z]))"  # 故选C
+)
+_ABROAD = (  # Spanish, Portuguese, French, Italian, German, Russian, Korean, Japanese
+    r"\b(?:respuesta|resposta|réponse|risposta|antwort|ответ)"
+    r"(?:\s(?:final(?:e|is)?|correct[ae]|finale\scorrecte))?"
+    rf"(?:{_MARKS}[:：]|\s(?:es|est|ist|lautet|é|è|равен|это)\b\s{{0,4}}:?)"
+    rf"|(?:정답|答え)(?:{_MARKS}[:：]|[은는はが]\s?:?)"
 )
 _NO_VALUE = (  # "The solution is to add them" introduces no answer
     r"(?![\s*_]{0,6}(?:a|an|as|below|by|correct|found|given|in|obtained|of|set|shown|simple|"
     r"that|the|this|to|unique|valid)\b)"
 )
 _LABEL = re.compile(  # read from its noun on
-    rf"\banswers?{_IS}(?:\s{{0,4}}(?:therefore|thus|hence|then|simply|just|exactly|option|choice"
+    rf"(?<![A-Za-z])answers?(?:{_IS}|{_VERB})(?:\s{{0,4}}(?:therefore|thus|hence|then|simply|just|exactly"
+    r"|indeed|in\s+fact|clearly|actually|obviously|really|precisely|option|choice"
     r"|equal\s+to|given\s+by|found\s+to\s+be)\b:?)?"
-    rf"|\bsolutions?{_IS}{_NO_VALUE}"
+    rf"|(?<![A-Za-z])solutions?{_IS}{_NO_VALUE}"
     rf"|(?:(?<=correct )|(?<=right )|(?<=best ))(?:option|choice){_IS}"
     r"(?=[ $*_({\\]{0,9}(?-i:[A-Z])\b)"
-    rf"|{_CHINESE}|{_CHOSEN}",
+    rf"|{_CHINESE}|{_CHOSEN}|{_ABROAD}",
     re.IGNORECASE,
 )
 _HEADING = re.compile(rf"answer{_MARKS}:?{_MARKS}$", re.IGNORECASE | re.MULTILINE)
@@ -46,7 +58,8 @@ _CHOICE = re.compile(
 )
 _LINE = re.compile(
     rf"^[ \t#*_>]{{0,8}}(?:{_LEAD}answers?{_IS}|{_CHINESE}|\#{{4}}(?!\#)|<answer>)"
-    r"(?=[\s*_$\\({[]{0,12}-?(?:\d|[A-Z]\b(?!\s[a-z])))",
+    r"(?=[\s*_$\\({[]{0,12}-?(?:\d|[A-Z]\b(?!\s[a-z])"
+    r"|(?<=\\)(?:[dt]?frac|sqrt|pi|infty|text|textbf|mathrm|begin|pm|emptyset|varnothing)\b))",
     re.IGNORECASE | re.MULTILINE,
 )
 _NOUNS = (
@@ -59,11 +72,19 @@ _NOUNS = (
     "選",
     "ption",
     "hoice",
+    "espuesta",
+    "esposta",
+    "isposta",
+    "éponse",
+    "ntwort",
+    "твет",
+    "답",
+    "え",
 )  # without the letter of either case
 _OR_ELSE = re.compile(r"\bor\s{1,4}(?:the\s{1,4})?(?:final\s|correct\s)?\Z", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?](?=\s|$)|\n|[。！？]")
 _CLAUSE = re.compile(
-    r",?\s\(?(?:since|because|as|which)\s|,\swhere\s"
+    r",?\s\(?(?:since|because|as|which)\s|,\swhere\s|\s?(?:です|입니다|이다)"
     r"|\s\((?:I\s)?(?:see|by|from|using|(?:double-)?checked|verified)\b"
 )
 _STATEMENT = re.compile(  # "The largest $n$ is 34": the value stands after the verb
@@ -71,12 +92,19 @@ _STATEMENT = re.compile(  # "The largest $n$ is 34": the value stands after the 
     r"|(?:it|this|that)\s(?:is|equals))\s{1,3}\*{0,2}(?=[-−$\\\d]|(?-i:[A-Z]))",
     re.IGNORECASE,
 )
+_TO_VALUE = re.compile(  # marks, the brace of \textbf{Answer:}, a bullet or an arrow
+    r"(?:&nbsp;|</?[a-z]{1,6}>|[ \t*_:}])*[\r\n*_ ]*(?:(?:[-•>→⇒]|=>|->)\s{1,3}(?=[$\\*\d]))?"
+)
 _DOLLAR = re.compile(r"(?<!\\)\$")
 _MONEY = re.compile(r"\$\d")
 _WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3,}")
 _WIDEST_GAP = 60
 _MORE = re.compile(
-    r"\s{0,3}(?:(?:or|and|to|not)\b|[-–/;|+*=<>±\d\\]|,\s{0,3}(?:or\b|and\b|[$\d\\]))"
+    r"\s{0,3}(?:\(?(?:or|not|o|ou|oder|или|не|nicht)\b|(?:and|to)\b(?=[^.\n]{0,20}[$\d\\])|[或和与、]"
+    r"|[-–/|+*](?=\s{0,3}(?:[$\\({\d]|[A-Za-z](?![A-Za-z])))|[;=<>±×·÷\d]"
+    r"|(?:hundred|thousand|[bmtr]{1,2}illion|dozen|percent|[xyz])(?![A-Za-z-])"
+    r"|\\(?!(?:hfill|q?quad|blacksquare|square|qed|checkmark)(?![A-Za-z]))"
+    r"|,\s{0,3}(?:or\b|and\b|[$\d\\]))"
 )
 
 
@@ -92,7 +120,9 @@ def labelled(text: str) -> Answer | None:
         return Answer(None, reason="the answer is only supposed, or denied") if found else None
     if _OR_ELSE.search(text, max(0, start - _WIDEST_GAP), start):
         return Answer(None, reason="the answer is one of several")
-    return _value(text[last.end() : last.end() + 4 * MAX_ANSWER].lstrip(" \t*_:").lstrip("\r\n*_ "))
+    rest = text[last.end() : last.end() + 4 * MAX_ANSWER]
+    begin = _TO_VALUE.match(rest)
+    return _value(rest[begin.end() :] if begin else rest)
 
 
 def _places(text: str, noun: str) -> list[int]:
@@ -154,6 +184,9 @@ def _stood_by(text: str, answer: str, end: int) -> Answer:
     return Answer(answer)
 
 
+_BOLD = re.compile(r"\s*\*\*([^*]+)\*\*\s*")
+
+
 def tagged(text: str) -> Answer | None:
     """Return what the last ``<answer>`` holds."""
     if "<answer>" not in text:
@@ -166,7 +199,8 @@ def tagged(text: str) -> Answer | None:
         return Answer(None, reason="the last <answer> is never closed")
     content = text[start + len("<answer>") : end]
     spoken = labelled(content) if _SPOKEN.match(content) else None
-    return spoken or Answer(content)
+    bold = _BOLD.fullmatch(content)
+    return spoken or Answer(bold[1] if bold else content)
 
 
 _NUMBER_WITH_UNIT = re.compile(r"[-+$€£¥\\\s]{0,8}\d[\d,./\s]{0,60}[A-Za-z%°$€.\s]{0,40}")

@@ -15,6 +15,7 @@ _NUMBER_CHARS = frozenset("0123456789.,/")
 _SPACING = re.compile(r"\\[,;:! ]|\\(?:left|right|displaystyle)(?![A-Za-z])|~|\xa0|\u2009|\u202f")
 _FRACTION = re.compile(r"\\[dtc]?frac\s{0,2}(?:\{[^{}]{1,60}\}|\d)\s{0,2}(?:\{[^{}]{1,60}\}|\d)\Z")
 _SCIENTIFIC = re.compile(r"(?<![\w.])\d[\d,]{0,30}(?:\.\d{1,30})?[eE][-+]?\Z")
+_PART_OF_PAIR = re.compile(r",(?!\d{3}(?!\d))")  # (1,2) is no number
 _WHOLE_BEFORE = re.compile(r"(?<![\w./,^_])(\d[\d,]{0,20})([ ]{0,2})\Z")
 _GROUP = re.compile(r"(?<=[=$])\{\s?(?=-?\Z)|(?<=[=(])\s{0,3}\+\s{0,3}\Z")  # x={-5}, x=+5
 _SIGN = re.compile(r"([-−⁻‐‑–—])(\s{0,3})([$€£¥]?)\Z")
@@ -29,6 +30,9 @@ _SPACED = re.compile(r"(?<=\d) / (?=\d{1,20}\Z)")
 _MAGNITUDE = re.compile(r"\s{1,3}(?:hundred|thousand|million|billion|trillion)(?![A-Za-z])")
 _SPOKEN = re.compile(r"\s?\(([A-Za-z -]{3,60})\)")
 _DENIED_LAST = re.compile(r",? \(?not \$?-?\d[\d.,]*\$?\)?[.\s]*\Z")  # 17 (not 16)
+_UNIT_POWER = re.compile(  # 42 cm^2
+    r"(?:(?<=[\d}] (?:cm|mm|km|ft|in|yd|mi))|(?<=[\d}] m))\^\{?([23])\}?(?=[.$\s*]{0,6}\Z)"
+)
 _PERCENT = re.compile(r"\s?\\?%|\s{1,2}per\s?cent(?![A-Za-z])")
 
 
@@ -45,6 +49,7 @@ def last_number(text: str) -> Answer | None:
     whole = text.strip().rstrip(".").strip("$") if len(text) < 200 else ""
     if _SET_OR_DOTS.fullmatch(whole):
         return Answer(whole)
+    text = _UNIT_POWER.sub(lambda power: "²³"[power[1] == "3"], text)
     denied = _DENIED_LAST.search(text, max(0, len(text) - 40))
     found = _number(text[: denied.start()] if denied else text)
     if denied and found and found.text:
@@ -56,13 +61,14 @@ def last_number(text: str) -> Answer | None:
 
 
 _FUNCTION = re.compile(r"\\[A-Za-z]+|(?<![A-Za-z])(?:sin|cos|tan|log|ln|exp|sqrt|pi)(?![A-Za-z])")
+_PAIR = re.compile(r"\s*(?:\\left\s*)?[(\[][^()\[\]]+,[^()\[\]]+[)\]]\s*")
 _OPTION_LABEL = re.compile(r"(?:\([A-Z]\)|[A-Z][.)])\s{1,3}")
 _SET_OR_DOTS = re.compile(r"\\\{[^{}?]+\\\}|[-\d ,]+\\[lc]?dots[-\d ,]*")
 _FEW_WORDS = re.compile(r"[(*_\s]{0,4}[A-Za-z]+(?:[ '-][A-Za-z]+){0,2}[.)*_\s]{0,4}")
 
 
 def _closing_formula(text: str) -> Answer | None:
-    """Return the formula with a variable that ends the reply, if its words state it."""
+    """Return the formula that ends the reply, if its words state it; a bare number is none."""
     body = text.rstrip(" \t\r\n.*")
     for left, right in DELIMITERS:
         begin = _last_mark(body, left, len(body) - len(right)) if body.endswith(right) else -1
@@ -70,7 +76,7 @@ def _closing_formula(text: str) -> Answer | None:
             continue
         content = body[begin + len(left) : len(body) - len(right)]
         before = body[:begin].replace("*", "")
-        if _LETTER.search(_FUNCTION.sub("", content)) and stated(before):
+        if (_LETTER.search(content) or _PAIR.fullmatch(content)) and stated(before):
             return None if left_open(body, begin, len(body)) else Answer(content)
     return None
 
@@ -124,7 +130,7 @@ def _number(text: str) -> Answer | None:
         return _refused()
     sign, before = signed
     before = _without_repeats(before, sign + number)
-    if not stands_alone(before, after):
+    if not stands_alone(before, after) or (before.endswith("(") and _PART_OF_PAIR.search(number)):
         return _refused()
     spoken = _SPOKEN.match(after)
     if spoken and counted(spoken[1]):  # 17 (seventeen)

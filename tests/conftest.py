@@ -1,5 +1,6 @@
 """What all tests share."""
 
+import logging
 import os
 import pkgutil
 import signal
@@ -109,6 +110,17 @@ def sigterm_handler():
     before = signal.getsignal(signal.SIGTERM)
     yield
     signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def service_loggers():
+    """Restore the service's loggers after each file: ``assay serve`` sets them for its process."""
+    names = ("assay.service", "assay.service.access", "uvicorn.error")
+    loggers = [logging.getLogger(name) for name in names]
+    before = [(each.handlers[:], each.propagate, each.level) for each in loggers]
+    yield
+    for each, (each.handlers[:], each.propagate, level) in zip(loggers, before, strict=True):
+        each.setLevel(level)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

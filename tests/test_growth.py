@@ -35,7 +35,7 @@ from assay.verifiers.judges.known import shown_part
 from assay.verifiers.judges.prompt import filled
 from assay.verifiers.maths.worker import WorkerLimits
 
-FIRST, STEEPEST, TRIES = 2**12, 4**1.5, 4
+FIRST, STEEPEST, TRIES = 2**12, 4**1.5, 12
 NO_TIME_S = 0.001
 BARE, ALL = ("", ""), (0, 1)
 USUAL = [(r"\boxed{", "}"), ("<answer>", "</answer>"), ("```\n", "\n```"), ("The answer is ", "")]

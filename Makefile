@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# Older versions of pip warn of packages that they build in another way.
+INSTALL := $(BIN)/pip install --quiet --use-pep517 -c constraints.txt
 # Test files side by side. Each file keeps to one process, because its tests share sandboxes.
 JOBS ?= auto
 
@@ -52,11 +54,11 @@ $(VENV)/bin/pip:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: $(VENV)/bin/pip pyproject.toml constraints.txt
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[train]'
+	$(INSTALL) -e '.[train]'
 	touch $@
 
 $(VENV)/.dev: $(VENV)/bin/pip pyproject.toml constraints.txt
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[train,lora,trl,judge,ray,serve,mcp,verl,reasoning-gym,docs,dev]'
+	$(INSTALL) -e '.[train,lora,trl,judge,ray,serve,mcp,verl,reasoning-gym,docs,dev]'
 	touch $@
 
 clean:

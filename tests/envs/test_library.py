@@ -134,6 +134,7 @@ def test_math_takes_several_answers_and_the_tolerance_of_a_row(
         assert env.rubric.verify(task.solution, reference).score == 1.0
 
 
+@pytest.mark.filterwarnings("ignore:programs run under:RuntimeWarning")
 def test_sanitized_mbpp_and_mbpp_plus_are_read(tmp_path) -> None:
     row = {
         "task_id": "Mbpp/16",

@@ -14,7 +14,7 @@ from ..verdict import Verdict
 from ..verifier import Verifier
 
 PLACES = ("anywhere", "last_line", "end")
-_ARGUMENT = r"\s{0,3}\{(?:[^{}]++|\{[^{}]*+\})*+\}"
+_ARGUMENT = r"\s{0,3}\{(?>(?:[^{}]++|\{[^{}]*+\})*)\}"
 _LAYOUT = re.compile(  # commands whose names are letters that say nothing, and placeholders
     rf"\\(?:[hv]?phantom|[hv]space\*?|rule{_ARGUMENT}|(?:text)?color(?:box)?|begin|end){_ARGUMENT}"
     rf"|{TEXT_COMMAND}|\\(?:text[a-z]*|math[a-z]+|q?quad|[hv]space|[hv]?phantom|[hv]fill|left|right|"

@@ -1,5 +1,6 @@
 """What all tests share."""
 
+import functools
 import logging
 import os
 import pkgutil
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from assay.sandbox import SandboxError, build_image, describe
+from assay.sandbox.backends.bwrap import bwrap_fault
 
 # The command line's console keeps the width that it finds when it is first imported: not that of
 # whichever test happens to be the first.
@@ -37,6 +39,17 @@ def _modules(name: str) -> list[ModuleType]:
         package = import_module(name)
         inner = pkgutil.walk_packages(getattr(package, "__path__", []), f"{name}.")
         return [package, *(import_module(module.name) for module in inner)]
+
+
+@functools.cache
+def _bwrap_fault() -> str | None:
+    return bwrap_fault()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what needs bubblewrap without it."""
+    if item.get_closest_marker("bwrap") and (fault := _bwrap_fault()):
+        pytest.skip(fault)
 
 
 @pytest.fixture(scope="session")

@@ -427,13 +427,9 @@ def test_ctrl_c_leaves_what_was_judged_in_a_whole_file(tmp_path) -> None:
     assert all(r["score"] is not None for r in kept)
 
 
+@pytest.mark.bwrap
 class TestSandbox:
     """``assay sandbox``, on the backend that needs no daemon."""
-
-    @pytest.fixture(autouse=True)
-    def _bwrap(self):
-        if bwrap_fault() is not None:
-            pytest.skip("needs bubblewrap")
 
     def test_a_program_runs_and_its_ending_is_shown(self, run, tmp_path) -> None:
         (tmp_path / "p.py").write_text("print(input()[::-1])")

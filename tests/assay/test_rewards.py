@@ -77,6 +77,7 @@ def test_a_data_set_without_a_known_answer_is_an_error() -> None:
         accuracy_reward(["1"], question=["?"])
 
 
+@pytest.mark.bwrap
 def test_programs_are_judged_by_the_tests_of_their_row() -> None:
     rows = [
         {"verification_info": json.dumps({"test_cases": [{"input": "3", "output": "9"}]})},

@@ -312,6 +312,7 @@ def unsolved(name, row):
     return row | {"solution": "print('no')", "question_id": "9999"}
 
 
+@pytest.mark.bwrap
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore:programs run under:RuntimeWarning")
 @pytest.mark.parametrize(
     "name", [n if n == "MBPP" else pytest.param(n, marks=pytest.mark.slow) for n in PROGRAMS]

@@ -7,7 +7,6 @@ import pytest
 from assay.envs import Completion, DataError, FunctionPolicy, play
 from assay.envs.tools.code_repair import CodeRepair, Submission, sample, submission
 from assay.sandbox import Limits, Sandbox, SandboxUnavailable
-from assay.sandbox.backends.bwrap import bwrap_fault
 
 pytestmark = [pytest.mark.bwrap, pytest.mark.filterwarnings("ignore::UserWarning")]
 ROWS = [
@@ -25,8 +24,6 @@ HIDDEN = "73_421", "73421", "146_842", "146842"
 
 @pytest.fixture(scope="module")
 def box():
-    if bwrap_fault() is not None:
-        pytest.skip("no bubblewrap")
     with Sandbox(backend="bwrap", slots=2, limits=Limits(cpu_s=2, memory_mib=128)) as made:
         yield made
 

@@ -134,6 +134,7 @@ def test_math_takes_several_answers_and_the_tolerance_of_a_row(
         assert env.rubric.verify(task.solution, reference).score == 1.0
 
 
+@pytest.mark.bwrap
 @pytest.mark.filterwarnings("ignore:programs run under:RuntimeWarning")
 def test_sanitized_mbpp_and_mbpp_plus_are_read(tmp_path) -> None:
     row = {
@@ -333,6 +334,7 @@ def test_instructions_are_strict_unless_told(tmp_path, options, reward) -> None:
     assert env.step("Sure, here you are:\n* The sea is wide.\n* It is salt.")[1] == reward
 
 
+@pytest.mark.bwrap
 @pytest.mark.filterwarnings("ignore::UserWarning")  # without Docker the sandbox says so
 def test_groups_of_programs_are_judged_in_one_batch(tmp_path) -> None:
     data = over(tmp_path, "MBPP", *MBPP).data

@@ -8,7 +8,6 @@ import pytest
 from assay.envs import Completion, Rows, Task
 from assay.envs.tools import FileTools, PythonTool, ToolEnv, Workspace
 from assay.sandbox import Limits, Sandbox
-from assay.sandbox.backends.bwrap import bwrap_fault
 from assay.verifiers import Exact
 
 pytestmark = [pytest.mark.bwrap, pytest.mark.filterwarnings("ignore::UserWarning")]
@@ -16,8 +15,6 @@ pytestmark = [pytest.mark.bwrap, pytest.mark.filterwarnings("ignore::UserWarning
 
 @pytest.fixture(scope="module")
 def box():
-    if bwrap_fault() is not None:
-        pytest.skip("no bubblewrap")
     with Sandbox(backend="bwrap", slots=2, limits=Limits(cpu_s=2, memory_mib=128)) as made:
         yield made
 

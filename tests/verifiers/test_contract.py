@@ -64,7 +64,13 @@ def sandbox() -> Iterator[None]:
         code.sandbox = None
 
 
-@pytest.fixture(params=CASES, ids=[f"{i}_{case.name}" for i, case in enumerate(CASES)])
+def _cases() -> Iterator[Any]:
+    for i, case in enumerate(CASES):
+        marks = [pytest.mark.bwrap] if isinstance(case.verifier, Code) else []
+        yield pytest.param(case, marks=marks, id=f"{i}_{case.name}")
+
+
+@pytest.fixture(params=_cases())
 def case(request: pytest.FixtureRequest) -> Example:
     return request.param
 

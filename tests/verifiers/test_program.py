@@ -307,6 +307,7 @@ def test_the_program_of_another_language_is_found(language, reply, program) -> N
     assert find_program(reply, find_language(language))[0] == program
 
 
+@pytest.mark.bwrap
 def test_a_task_in_another_language_is_judged_by_its_output(code: Code) -> None:
     if shutil.which("g++", path="/usr/bin") is None:
         pytest.skip("this machine has no g++")
@@ -324,6 +325,7 @@ def test_a_task_in_another_language_is_judged_by_its_output(code: Code) -> None:
     assert verdicts[3].reason == "there is no fenced block of Cpp"
 
 
+@pytest.mark.bwrap
 def test_a_language_that_cannot_be_run_here_is_our_fault_and_no_score() -> None:
     class Toolless(Sandbox):
         def run(self, *args: Any, **kwargs: Any):

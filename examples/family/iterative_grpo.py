@@ -230,15 +230,6 @@ STUDY = Study(
         "R1-Zero. A first task, whose reward depended on the question, was given up: 200 "
         "labels taught the reward model nothing of it."
     ),
-    verdict="A model frozen on 200 labels is hacked with every seed: it goes on to pay more (.44) "
-    "while the true reward falls from .40 at best to .06, below the start. Trained on in rounds it "
-    "is not: .51 at the end, though one seed falls from .58 to .32 and so is hacked anew between "
-    "rounds. Replay helps: without it .41, lower in 2 of 3 seeds. But the control says where most "
-    "of it comes from: a frozen model that has had as many labels of the first policy's replies "
-    "reaches .52, less its own best of .60, with two of three seeds falling behind their best by "
-    ".02 and .24. So more labels did as much here as fresh ones; that fresh ones are needed is not "
-    "shown. A first task, whose reward depended on the question, was given up: 200 labels taught "
-    "the reward model nothing of it, and all arms fell below the start.",
     seeds=12,
     arms={
         "frozen": arm(),

@@ -294,6 +294,7 @@ def _device(name: str) -> torch.device:
     try:
         device = torch.device(name)
         torch.zeros(1, device=device).tolist()  # only use shows whether it exists
+    # What torch raises for devices that it lacks, by kind.
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise ModelError(
             f"cannot use device {name!r}: {str(error).splitlines()[0][:120]}. Use 'cpu', or "

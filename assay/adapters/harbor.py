@@ -73,6 +73,7 @@ class AssayEnvironment(BaseEnvironment):  # type: ignore[misc]  # harbor may be 
             workdir=config.workdir,
         )
         folders = "/logs/agent /logs/verifier /logs/artifacts /tests /solution"
+        # Only the constant above is in the command.
         session.exec(f"mkdir -p {folders} && chmod 777 {folders}", user=0)
         return session
 
@@ -113,7 +114,7 @@ class AssayEnvironment(BaseEnvironment):  # type: ignore[misc]  # harbor may be 
         timeout_sec: int | None = None,
         user: str | int | None = None,
     ) -> Any:
-        """Run a command."""
+        """Run a command, which may be the model's: in the task's container, nowhere else."""
         who = user if user is not None else self.default_user
         merged = self._merge_env(env)
         done = await self._do(

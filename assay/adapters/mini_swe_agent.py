@@ -88,7 +88,7 @@ class SessionEnvironment:
         self._ends = time.monotonic() + timeout_s
 
     def execute(self, action: dict[str, Any], cwd: str = "") -> dict[str, Any]:
-        """Run a command; the one that says so ends the agent's work."""
+        """Run the model's command in the container; the one that says so ends the agent's work."""
         from minisweagent.exceptions import Submitted
 
         left = max(0.1, self._ends - time.monotonic())

@@ -28,6 +28,7 @@ def oracle(seat: Seat) -> str:
         raise TaskError(f"{seat.stage.folder}: has no solution/solve.sh, so no oracle can run")
     seat.session.put("/solution", folder)
     env = seat.task.config.solution.env
+    # The task's own solution, in the container: no model has written any of it.
     done = seat.session.exec(
         ["/bin/sh", "-c", "chmod +x /solution/solve.sh; exec /solution/solve.sh"],
         timeout_s=seat.timeout_s,
@@ -44,7 +45,7 @@ class CommandAgent:
     command: str
 
     def __call__(self, seat: Seat) -> str:
-        """Run the command."""
+        """Run the user's command in the container; the instruction is a variable, no code."""
         done = seat.session.exec(
             self.command,
             timeout_s=seat.timeout_s,

@@ -31,11 +31,9 @@ def read_cases(text: str) -> tuple[str, tuple[tuple[str, str], ...]] | None:
             rows.append((value, "" if _ELSE.fullmatch(condition) else condition))
         elif value or condition:
             return None
-    return (
-        (_BRACED.sub(r"_\1", found["head"] or ""), tuple(rows))
-        if 1 < len(rows) <= _MOST_ROWS
-        else None
-    )
+    if not 1 < len(rows) <= _MOST_ROWS:
+        return None
+    return _BRACED.sub(r"_\1", found["head"] or ""), tuple(rows)
 
 
 def same_cases(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:

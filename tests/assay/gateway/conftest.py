@@ -20,9 +20,8 @@ from assay.gateway.app import served
 from assay.gateway.episodes import Gateway, GatewayConfig
 from assay.gateway.transformers_engine import TransformersEngine
 from assay.grpo import VLLMServer, load_model, tiny_model
-from assay.sandbox import Sandbox, SandboxError, build_image, describe
+from assay.sandbox import Sandbox
 from assay.sandbox.backends.bwrap import bwrap_fault
-from assay.sandbox.backends.docker import connect
 from assay.sandbox.sessions.groups import groups_fault
 
 torch.set_num_threads(1)
@@ -112,18 +111,8 @@ def box(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
         with Sandbox(backend="bwrap") as found:
             yield found
         return
-    tag = f"assay-tests-gateway:{os.getpid()}"
-    try:
-        build_image(tag, describe("shell"))
-    except SandboxError as error:
-        if os.environ.get("ASSAY_REQUIRE_DOCKER") == "1":
-            pytest.fail(str(error))
-        pytest.skip(str(error))
-    with Sandbox(tag, backend="docker") as found:
+    with Sandbox(request.getfixturevalue("shell_image"), backend="docker") as found:
         yield found
-    client = connect()
-    client.remove_image(tag, force=True)
-    client.close()
 
 
 @pytest.fixture

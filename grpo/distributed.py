@@ -169,17 +169,6 @@ class World:
         found = self.together(lambda: [work()] if self.is_main else [], breakable=breakable)
         return found[0][0]
 
-    def stop_if_asked(self, signals: Signals) -> None:
-        """Raise in all processes if one of them received Ctrl-C or SIGTERM.
-
-        Raises:
-            KeyboardInterrupt, Terminated: as the first of these signals says.
-        """
-        if self.size == 1 or self.lost:
-            signals.deliver()
-            return
-        self.together(signals.deliver)
-
     @contextmanager
     def _waiting(self, what: str) -> Iterator[None]:
         try:

@@ -210,7 +210,7 @@ class Learner:
                 if self._unlogged is not None:  # the run was stopped in an evaluation
                     self._conclude(*self._unlogged)
                 while self.step < self.config.steps and self._ending is None:
-                    self.world.stop_if_asked(signals)
+                    self.world.together(signals.deliver)  # raises in all if one was asked to stop
                     step = self._collect(self.step + 1)
                     self._conclude(self._update(step), step.samples)
                     if self.config.save_every and step.number % self.config.save_every == 0:

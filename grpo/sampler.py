@@ -8,6 +8,7 @@ Shapes: B rows, V vocabulary.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
@@ -172,7 +173,44 @@ class Engine(ExtendingPolicy, Protocol):
         ...
 
 
-class ModelPolicy:
+class TokenPolicy(ABC):
+    """A policy on token ids: it encodes conversations, and numbers the rows of episodes."""
+
+    tokenizer: Any
+    chat_template_kwargs: Mapping[str, Any] | None
+    seed: int
+    rows: RowNumbers
+
+    @abstractmethod
+    def answer(self, prompts: list[list[int]], rows: list[int]) -> list[Completion]:
+        """Answer each prompt of token ids, by the random numbers of its row."""
+
+    def reseed(self, seed: int) -> None:
+        """Start a new stream of random numbers, at row 0."""
+        self.seed, self.rows = seed, RowNumbers()
+
+    def __call__(self, conversations: Sequence[Conversation], /) -> list[Completion]:
+        """Answer each conversation."""
+        return self.extend(conversations, [()] * len(conversations))
+
+    def extend(
+        self, conversations: Sequence[Conversation], prefixes: Sequence[Sequence[int]], /
+    ) -> list[Completion]:
+        """Answer each conversation, going on from the tokens of its earlier turns.
+
+        Raises:
+            TemplateRewritesHistory: the tokenizer's chat template does not keep the turns that
+                are over, so that no prompt can go on from them.
+        """
+        prompts = encode_all(self.tokenizer, conversations, prefixes, self.chat_template_kwargs)
+        rows = self.rows.of(prefixes)
+        found = self.answer(prompts, rows)
+        for row, completion in zip(rows, found, strict=True):
+            self.rows.keep(row, [*completion.prompt_ids, *completion.ids])
+        return found
+
+
+class ModelPolicy(TokenPolicy):
     """Samples replies from a causal LM.
 
     Episodes are numbered from the last :meth:`reseed` on, over all calls. The same seed and the
@@ -223,29 +261,12 @@ class ModelPolicy:
         self.eos_ids = eos_ids(model, tokenizer)
         self.reseed(seed)
 
-    def reseed(self, seed: int) -> None:
-        """Start a new stream of random numbers, at row 0."""
-        self.seed, self.rows = seed, RowNumbers()
-
     def sync(self, model: Any, step: int) -> None:
         """Sample from this model from now on; it is the model itself, and no copy."""
         self.model = model
 
-    def __call__(self, conversations: Sequence[Conversation], /) -> list[Completion]:
-        """Answer each conversation."""
-        return self.extend(conversations, [()] * len(conversations))
-
-    def extend(
-        self, conversations: Sequence[Conversation], prefixes: Sequence[Sequence[int]], /
-    ) -> list[Completion]:
-        """Answer each conversation, going on from the tokens of its earlier turns.
-
-        Raises:
-            TemplateRewritesHistory: the tokenizer's chat template does not keep the turns that
-                are over, so that no prompt can go on from them.
-        """
-        prompts = encode_all(self.tokenizer, conversations, prefixes, self.chat_template_kwargs)
-        rows = self.rows.of(prefixes)
+    def answer(self, prompts: list[list[int]], rows: list[int]) -> list[Completion]:
+        """Sample a reply to each prompt."""
         samples: list[Sample] = []
         for start in range(0, len(prompts), self.rows_per_batch):
             part = slice(start, start + self.rows_per_batch)
@@ -260,11 +281,10 @@ class ModelPolicy:
                 rows=rows[part],
             )
         texts = self.tokenizer.batch_decode([s.ids for s in samples], skip_special_tokens=True)
-        found = []
-        for number, prompt, s, text in zip(rows, prompts, samples, texts, strict=True):
-            self.rows.keep(number, [*prompt, *s.ids])
-            found.append(Completion(text, s.finish, tuple(prompt), tuple(s.ids), tuple(s.logprobs)))
-        return found
+        return [
+            Completion(text, s.finish, tuple(prompt), tuple(s.ids), tuple(s.logprobs))
+            for prompt, s, text in zip(prompts, samples, texts, strict=True)
+        ]
 
 
 def eos_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:

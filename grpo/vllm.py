@@ -32,13 +32,13 @@ import torch
 from torch import Tensor
 from torch.distributed.elastic.utils.distributed import get_free_port
 
-from ..envs import Completion, Conversation, ExtendingPolicy
+from ..envs import Completion, ExtendingPolicy
 from ..sandbox.pool.threads import Threads
 from ..sandbox.redaction import redact
-from .draw import Distribution, RowNumbers, StopStrings, derive_seed
+from .draw import Distribution, StopStrings, derive_seed
 from .loading import quiet
 from .model import computing, is_adapted
-from .sampler import encode_all, eos_ids
+from .sampler import TokenPolicy, eos_ids
 from .vllm_server import ServerError, ServerLost, VLLMServer, healthy
 
 _log = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class ServedCompletion(Completion):
     step: int = 0
 
 
-class VLLMPolicy:
+class VLLMPolicy(TokenPolicy):
     """Samples replies from a vLLM server, with the weights of a model in training.
 
     Prompts go out as token ids, and ids come back with the log-probabilities of the distribution
@@ -141,36 +141,26 @@ class VLLMPolicy:
         self.step = 0
         self.reseed(seed)
 
-    def reseed(self, seed: int) -> None:
-        """Start a new stream of random numbers, at row 0."""
-        self.seed, self._stream = seed, _Stream(self, seed)
-
     def stream(self, seed: int) -> ExtendingPolicy:
         """Return a policy with its own random numbers, which may be used beside others."""
         return _Stream(self, seed)
 
-    def __call__(self, conversations: Sequence[Conversation], /) -> list[Completion]:
-        """Answer each conversation."""
-        return self.extend(conversations, [()] * len(conversations))
-
-    def extend(
-        self, conversations: Sequence[Conversation], prefixes: Sequence[Sequence[int]], /
-    ) -> list[Completion]:
-        """Answer each conversation, going on from the tokens of its earlier turns.
+    def answer(self, prompts: list[list[int]], rows: list[int]) -> list[Completion]:
+        """Sample a reply to each prompt.
 
         Ctrl-C ends the call at once, and the requests under way.
 
         Raises:
-            ServerError: the server refuses, stays away, or an answer is off. The whole call
-                fails then: no reply is lost silently.
+            ServerError: as for :meth:`sample`.
         """
-        return self._stream.extend(conversations, prefixes)
+        return self.sample(prompts, [derive_seed(self.seed, row) for row in rows])
 
     def sample(self, prompts: Sequence[list[int]], seeds: Sequence[int]) -> list[Completion]:
         """Sample a reply to each prompt of token ids.
 
         Raises:
-            ServerError: as for :meth:`extend`.
+            ServerError: the server refuses, stays away, or an answer is off. The whole call
+                fails then: no reply is lost silently.
         """
         if not self._name:
             self._meet()
@@ -578,26 +568,16 @@ class VLLMPolicy:
         raise (ServerLost if lost or response.status_code >= 500 else ServerError)(message)
 
 
-class _Stream:
+class _Stream(TokenPolicy):
     """Samples from a :class:`VLLMPolicy` with random numbers of its own."""
 
     def __init__(self, policy: VLLMPolicy, seed: int) -> None:
-        self._policy, self._seed, self._rows = policy, seed, RowNumbers()
+        self.tokenizer, self.chat_template_kwargs = policy.tokenizer, policy.chat_template_kwargs
+        self._policy = policy
+        self.reseed(seed)
 
-    def __call__(self, conversations: Sequence[Conversation], /) -> list[Completion]:
-        return self.extend(conversations, [()] * len(conversations))
-
-    def extend(
-        self, conversations: Sequence[Conversation], prefixes: Sequence[Sequence[int]], /
-    ) -> list[Completion]:
-        policy = self._policy
-        options = policy.chat_template_kwargs
-        prompts = encode_all(policy.tokenizer, conversations, prefixes, options)
-        rows = self._rows.of(prefixes)
-        found = policy.sample(prompts, [derive_seed(self._seed, row) for row in rows])
-        for row, c in zip(rows, found, strict=True):
-            self._rows.keep(row, [*c.prompt_ids, *c.ids])
-        return found
+    def answer(self, prompts: list[list[int]], rows: list[int]) -> list[Completion]:
+        return self._policy.sample(prompts, [derive_seed(self.seed, row) for row in rows])
 
 
 def _gathered(model: Any, adapter: bool, dtype: torch.dtype) -> dict[str, Tensor]:

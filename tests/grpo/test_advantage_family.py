@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from functools import partial
 from typing import Any
 
 import pytest
@@ -100,17 +101,53 @@ def test_zero_without_variance_also_at_eps_0(std: Any) -> None:
     assert group_advantages(rewards, std=std, eps=0.0).eq(0).all()
 
 
-@settings(deadline=None, derandomize=True)
-@given(batches, st.sampled_from(["population", "sample", "batch", "none"]))
-def test_each_deviation_is_the_loop(rows: Rows, std: Any) -> None:
-    everything = [r for row in rows for r in held(row)]
+def of_group(how: str, rewards: list[float], lengths: list[int]) -> list[float]:
+    """Compare rewards that differ, as the papers do."""
+    mean, n = statistics.fmean(rewards), len(rewards)
+    if how == "leave_one_out":
+        return [r - (sum(rewards) - r) / (n - 1) for r in rewards]
+    if how == "opo":
+        pairs = zip(rewards, lengths, strict=True)
+        mean = sum(r * length for r, length in pairs) / sum(lengths)
+    scale = {
+        "population": statistics.pstdev(rewards) + EPS,
+        "sample": statistics.stdev(rewards) + EPS,
+        "maxrl": mean,
+    }
+    return [(r - mean) / scale.get(how, 1.0) for r in rewards]
+
+
+@pytest.mark.parametrize("how", ["population", "sample", "none", "leave_one_out", "maxrl", "opo"])
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(batches, st.integers(0, 2**31))
+def test_groups_are_compared_as_by_the_loop(how: Any, rows: Rows, seed: int) -> None:
+    """And OPO's advantages have mean zero over a group's tokens."""
+    generator = torch.Generator().manual_seed(seed)
+    lengths = torch.randint(1, 9, (len(rows), len(rows[0])), generator=generator)
+    if how == "maxrl":
+        rows = [[abs(r) for r in row] for row in rows]
     wanted = []
-    for row, distances in zip(rows, centred(rows), strict=True):
-        of = everything if std == "batch" else held(row)
-        spread = statistics.pstdev if std == "population" else statistics.stdev
-        deviation = spread(of) + EPS if std != "none" and len(of) > 1 else 1.0
-        wanted.append([0.0 if math.isnan(r) or r == 0 else r / deviation for r in distances])
-    assert same(group_advantages(tensor(rows), std=std, eps=EPS), wanted)
+    for row, of_row in zip(rows, lengths.tolist(), strict=True):
+        there = [n for r, n in zip(row, of_row, strict=True) if not math.isnan(r)]
+        compared = iter(of_group(how, held(row), there) if teaches(row) else [0.0] * len(row))
+        wanted.append([0.0 if math.isnan(r) else next(compared) for r in row])
+    kinds = {"leave_one_out": leave_one_out, "maxrl": maxrl, "opo": lambda r: opo(r, lengths)}
+    by_std = partial(group_advantages, std=how, eps=EPS)
+    found = kinds.get(how, by_std)(tensor(rows))
+    assert torch.allclose(found, tensor(wanted), rtol=1e-9, atol=1e-9)
+    for row, advantages in zip(rows, found, strict=True):
+        assert teaches(row) or advantages.eq(0).all()
+    if how == "opo":
+        assert torch.allclose((found * lengths).sum(1), torch.zeros(1).double(), atol=1e-9)
+
+
+@settings(deadline=None, derandomize=True)
+@given(batches)
+def test_the_deviation_of_a_batch_is_the_loop(rows: Rows) -> None:
+    every = [r for row in rows for r in held(row)]
+    deviation = statistics.stdev(every) + EPS if len(every) > 1 else 1.0
+    wanted = [[0.0 if math.isnan(r) else r / deviation for r in row] for row in centred(rows)]
+    assert same(group_advantages(tensor(rows), std="batch", eps=EPS), wanted)
 
 
 def test_a_missing_reward_changes_nothing_for_the_others() -> None:
@@ -120,54 +157,10 @@ def test_a_missing_reward_changes_nothing_for_the_others() -> None:
     assert found[0, 1] == 0.0
 
 
-@settings(deadline=None, derandomize=True)
-@given(batches)
-def test_leave_one_out_is_the_loop(rows: Rows) -> None:
-    wanted = []
-    for row in rows:
-        total, n = sum(held(row)), len(held(row))
-        wanted.append(
-            [r - (total - r) / (n - 1) if not math.isnan(r) and teaches(row) else 0.0 for r in row]
-        )
-    found = leave_one_out(tensor(rows))
-    assert torch.allclose(found, tensor(wanted), rtol=1e-9, atol=1e-9)
-    for row, advantages in zip(rows, found, strict=True):
-        assert teaches(row) or advantages.eq(0).all()
-
-
-@settings(deadline=None, derandomize=True)
-@given(batches)
-def test_maxrl_is_the_loop(rows: Rows) -> None:
-    rows = [[abs(r) for r in row] for row in rows]
-    wanted = []
-    for row in rows:
-        mean = statistics.fmean(held(row)) if held(row) else 0.0
-        wanted.append(
-            [(r - mean) / mean if not math.isnan(r) and teaches(row) else 0.0 for r in row]
-        )
-    assert torch.allclose(maxrl(tensor(rows)), tensor(wanted), rtol=1e-9, atol=1e-9)
-
-
 def test_maxrl_weighs_a_right_reply_by_the_inverse_of_its_share() -> None:
     assert same(maxrl(tensor([[1.0, 0, 0, 0]])), [[3.0, -1.0, -1.0, -1.0]])
     with pytest.raises(ValueError, match=r"at least 0, got -1: pay 1 and 0"):
         maxrl(tensor([[1.0, -1.0]]))
-
-
-@settings(deadline=None, derandomize=True)
-@given(batches, st.integers(0, 2**31))
-def test_opo_is_the_loop(rows: Rows, seed: int) -> None:
-    """Weighted by length, a group's advantages have mean zero over its tokens."""
-    generator = torch.Generator().manual_seed(seed)
-    lengths = torch.randint(1, 9, (len(rows), len(rows[0])), generator=generator)
-    wanted = []
-    for row, of_row in zip(rows, lengths.tolist(), strict=True):
-        pairs = [(r, n) for r, n in zip(row, of_row, strict=True) if not math.isnan(r)]
-        base = sum(r * n for r, n in pairs) / max(1, sum(n for _, n in pairs))
-        wanted.append([r - base if not math.isnan(r) and teaches(row) else 0.0 for r in row])
-    found = opo(tensor(rows), lengths)
-    assert torch.allclose(found, tensor(wanted), rtol=1e-9, atol=1e-9)
-    assert torch.allclose((found * lengths).sum(1), torch.zeros(1).double(), atol=1e-9)
 
 
 @settings(deadline=None, derandomize=True)

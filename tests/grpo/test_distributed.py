@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -88,11 +87,8 @@ def single(model_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Learner
     return run(model_dir, tmp_path_factory.mktemp("single"))
 
 
-def run(model_dir: Path, out: Path, *, resume: bool = False, **more: Any) -> Learner:
-    model, tokenizer = load_model(model_dir)
-    config = GRPOConfig(**{**cases.SETTINGS, **cases.RUN, **more})
-    rollout, held_out = cases.rollouts(config)
-    learner = Learner(model, tokenizer, rollout, config, out, held_out=held_out, resume=resume)
+def run(model_dir: Path, out: Path, *, steps: int = 2, resume: bool = False) -> Learner:
+    learner = cases.learner(model_dir, out, settings={"steps": steps}, resume=resume)
     learner.train()
     return learner
 
@@ -103,18 +99,8 @@ def _errors(out: Path) -> str:
 
 def _stop_within_a_rollout(model_dir: Path, out: Path) -> None:
     """Leave a run that was asked to stop in the third of its first step's four updates."""
-    model, tokenizer = load_model(model_dir)
-    config = GRPOConfig(**{**cases.SETTINGS, **cases.RUN})
-    rollout, held_out = cases.rollouts(config)
-    learner = Learner(model, tokenizer, rollout, config, out, held_out=held_out)
-    take, taken = learner.optimizer.step, count(1)
-
-    def step_and_stop() -> None:
-        if next(taken) == 3:
-            os.kill(os.getpid(), signal.SIGINT)
-        take()
-
-    learner.optimizer.step = step_and_stop  # type: ignore[method-assign]
+    learner = cases.learner(model_dir, out)
+    cases.stop_in_update(learner, signal.SIGINT, 3)
     with pytest.raises(KeyboardInterrupt):
         learner.train()
     assert [p.name for p in list_checkpoints(out / "checkpoints")] == ["step-000001"]

@@ -25,7 +25,7 @@ from assay.grpo import (
     read_metrics,
 )
 from assay.grpo.credit import credit, rows_of
-from assay.grpo.guards import EarlyStop, Patience, drift, silent
+from assay.grpo.guards import EarlyStop, Patience, TrainingAlarm, drift, silent
 from assay.grpo.loss import policy_sums
 from assay.grpo.update import minibatches
 
@@ -169,27 +169,33 @@ def test_what_can_be_learned_from_is_no_cause() -> None:
 def test_a_run_without_anything_to_learn_stops(
     model_dir: Path, digits: Any, tmp_path: Path
 ) -> None:
-    """After three such rollouts; resumed it says so again, and goes on with more patience."""
+    """After three such rollouts, two of them before a stop; more patience lets it go on."""
     rollout = altered(
         digits, lambda i, c: Completion("", c.finish, c.prompt_ids, c.ids, c.logprobs)
     )(4)
 
-    def run(*, resume: bool = False, **settings: Any) -> None:
+    def run(*, resume: bool = True, **settings: Any) -> Any:
         model, tokenizer = load_model(model_dir)
         learner = Learner(model, tokenizer, rollout, config(**settings), tmp_path, resume=resume)
         learner.train()
+        return model
 
+    run(steps=2, alarm_patience=3, resume=False)
     with (
-        pytest.warns(UserWarning, match="step 3: for 3 rollouts in a row every reply"),
+        pytest.warns(TrainingAlarm, match="step 3: for 3 rollouts in a row every reply was cut"),
         pytest.raises(NothingToLearn, match=r"step 3: for 3 rollouts in a row every reply was cut"),
     ):
         run(alarm_patience=3)
-    assert [p.name for p in list_checkpoints(tmp_path / "checkpoints")] == ["step-000003"]
+    assert [p.name for p in list_checkpoints(tmp_path / "checkpoints")][-1] == "step-000003"
     assert "for 3 rollouts" in read_metrics(tmp_path / "metrics.jsonl")[-1]["ending"]
     with pytest.raises(NothingToLearn, match="raise alarm_patience"):
-        run(alarm_patience=3, resume=True)
-    run(alarm_patience=5, resume=True)
-    assert [r["step"] for r in read_metrics(tmp_path / "metrics.jsonl")] == [0, 1, 2, 3, 4]
+        run(alarm_patience=3)
+    model = run(alarm_patience=5)
+    rows = read_metrics(tmp_path / "metrics.jsonl")
+    assert [r["step"] for r in rows] == [0, 1, 2, 3, 4]
+    assert [("alarm" in r) for r in rows] == [False, False, False, True, False]
+    assert [(r["updates"], r["zero_variance"]) for r in rows[1:]] == [(0, 1.0)] * 4
+    assert torch.equal(weights(model), weights(load_model(model_dir)[0]))
 
 
 def test_rewards_that_differ_teach_nothing_where_all_tokens_are_masked(

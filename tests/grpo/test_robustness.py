@@ -55,6 +55,10 @@ def weights(model: Any) -> torch.Tensor:
     return torch.cat([p.detach().flatten() for p in model.parameters()])
 
 
+def quiet() -> dict[str, str]:
+    return {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200", "TERM": "dumb"}
+
+
 def flip(file: Path) -> None:
     """Change one bit in the middle, and neither the size nor the time of the file."""
     times = file.stat()
@@ -138,21 +142,6 @@ def test_a_run_without_a_usable_checkpoint_is_not_resumed(
     assert state_of(out) == before
 
 
-def test_the_command_does_not_resume_a_run_whose_checkpoints_are_gone(
-    model_dir: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "out"
-    ended = assay_train(model_dir, out, tmp_path)
-    assert ended.returncode == 0, ended.stderr
-    before = state_of(out)
-    shutil.rmtree(out / "checkpoints")
-    ended = assay("train", "--resume", "--out", out, cwd=tmp_path)
-    assert ended.returncode == 2, ended.stderr
-    assert "nothing to resume" in " ".join(ended.stderr.split())
-    assert "Traceback" not in ended.stderr
-    assert state_of(out) == before
-
-
 def test_of_two_learners_that_start_together_one_refuses(
     model_dir: Path, digits: Any, tmp_path: Path
 ) -> None:
@@ -192,8 +181,20 @@ fcntl.lockf(open(sys.argv[1], "r+"), fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 def test_of_two_commands_that_start_together_one_refuses(model_dir: Path, tmp_path: Path) -> None:
     """Real processes: whoever is first, there is one run, and it is whole."""
-    settings(model_dir, tmp_path)
-    command = [*COMMAND, "train", "--config", "run.yaml", "--out", "out"]
+    settings = {
+        "env": "assay/Arithmetic-v1",
+        "model": str(model_dir),
+        "steps": 2,
+        "prompts_per_step": 2,
+        "group_size": 2,
+        "max_new_tokens": 2,
+        "warmup_steps": 1,
+        "alarm_patience": 0,
+        "eval_every": 0,
+        "trackers": [],
+    }
+    (tmp_path / "run.yaml").write_text(json.dumps(settings))  # JSON is YAML
+    command = [sys.executable, "-P", "-m", "assay", "train", "--config", "run.yaml", "--out", "out"]
     both = [
         subprocess.Popen(command, cwd=tmp_path, env=quiet(), stderr=subprocess.PIPE, text=True)
         for _ in "ab"
@@ -248,7 +249,7 @@ def test_a_reward_that_hangs_stops_the_run_by_name(model_dir: Path, tmp_path: Pa
         env=quiet(),
         capture_output=True,
         text=True,
-        timeout=100,  # of a process that would hang for ever
+        timeout=240,  # of a process that would hang for ever
     )
     assert ended.returncode == 1
     told = [line for line in ended.stderr.splitlines() if "RolloutTimeout: " in line]
@@ -258,13 +259,6 @@ def test_a_reward_that_hangs_stops_the_run_by_name(model_dir: Path, tmp_path: Pa
         assert "raise max_rollout_s" in line
         kept = list_checkpoints(tmp_path / str(chunks) / "checkpoints")
         assert [p.name for p in kept] == ["step-000001"]
-
-
-def test_rollouts_have_a_time_limit_unless_it_is_taken_away() -> None:
-    assert GRPOConfig().max_rollout_s == 3600
-    assert GRPOConfig(max_rollout_s=0).max_rollout_s == 0
-    with pytest.raises(ValueError, match="max_rollout_s must be at least 0"):
-        GRPOConfig(max_rollout_s=-1)
 
 
 def test_a_time_limit_leaves_interrupts_and_errors_as_they_are() -> None:
@@ -296,44 +290,3 @@ def test_what_hangs_while_it_is_stopped_is_interrupted_again() -> None:
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-COMMAND = [sys.executable, "-P", "-m", "assay"]
-
-
-def quiet() -> dict[str, str]:
-    return {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200", "TERM": "dumb"}
-
-
-def assay(*args: Any, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run the command line tool."""
-    return subprocess.run(
-        [*COMMAND, *map(str, args)],
-        cwd=cwd,
-        env=quiet(),
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-
-
-def settings(model_dir: Path, folder: Path) -> None:
-    """Write ``run.yaml``: two steps on sums."""
-    record = {
-        "env": "assay/Arithmetic-v1",
-        "model": str(model_dir),
-        "steps": 2,
-        "prompts_per_step": 2,
-        "group_size": 2,
-        "max_new_tokens": 2,
-        "warmup_steps": 1,
-        "alarm_patience": 0,
-        "eval_every": 0,
-        "trackers": [],
-    }
-    (folder / "run.yaml").write_text(json.dumps(record))  # JSON is YAML
-
-
-def assay_train(model_dir: Path, out: Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    settings(model_dir, folder)
-    return assay("train", "--config", "run.yaml", "--out", out, cwd=folder)

@@ -18,7 +18,9 @@ from typing import Any
 import pytest
 import torch
 
-from assay.grpo import ServerError, VLLMPolicy, VLLMServer
+from assay.envs import Rows, Task, TextEnv
+from assay.grpo import GRPOConfig, ServerError, VLLMPolicy, VLLMServer, training_tasks
+from assay.verifiers import FunctionVerifier
 
 torch.set_num_threads(1)
 ASK = [[{"role": "user", "content": text}] for text in ("1+1=", "1+1=", "2+13=")]
@@ -171,6 +173,14 @@ def test_a_busy_server_is_asked_again_with_the_same_seeds(server: Server, make: 
 def test_no_more_than_the_bound_are_under_way(server: Server, make: Any) -> None:
     make(concurrency=2)(ASK * 4)
     assert server.most_at_once <= 2
+
+
+def test_a_rollout_that_runs_ahead_leaves_long_prompts_out_too(make: Any) -> None:
+    tasks = [Task("?" * n, "", id=str(n)) for n in (2, 9)]
+    env = TextEnv(Rows(tasks), FunctionVerifier(lambda reply, gold: True))
+    config = GRPOConfig(prompts_per_step=2, group_size=2, max_prompt_tokens=4)
+    groups = training_tasks(env, config)(make().stream(3), 1)
+    assert [group.task.id for group in groups] == ["2"]
 
 
 def test_one_failure_ends_the_call(server: Server, make: Any) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from assay.envs import Rows, Task, TextEnv
-from assay.grpo import GRPOConfig, Row, held_out_tasks, load_model, training_tasks
+from assay.grpo import GRPOConfig, Learner, Row, held_out_tasks, load_model, training_tasks
 from assay.grpo.model import set_autocast
 from assay.grpo.tasks import Rollout
 from assay.verifiers import FunctionVerifier
@@ -57,6 +59,30 @@ RUN: dict[str, Any] = {
     "eval_every": 1,
     "save_every": 1,
 }
+
+
+def learner(
+    model_dir: Path, out: Path, *, rollout: Any = None, settings: Any = None, **more: Any
+) -> Learner:
+    """A learner of the run; ``rollout`` is a class of tasks, ``more`` goes to the learner."""
+    model, tokenizer = load_model(model_dir)
+    config = GRPOConfig(**{**SETTINGS, **RUN, **(settings or {})})
+    usual, held_out = rollouts(config)
+    played = usual if rollout is None else rollout(usual.env, config)
+    more = {"held_out": held_out, "progress": False, **more}
+    return Learner(model, tokenizer, played, config, out, **more)
+
+
+def stop_in_update(learner: Learner, number: int, update: int) -> None:
+    """Have the process receive a signal while the optimizer takes a step, counted from 1."""
+    take, taken = learner.optimizer.step, count(1)
+
+    def step_and_stop() -> None:
+        if next(taken) == update:
+            os.kill(os.getpid(), number)
+        take()
+
+    learner.optimizer.step = step_and_stop  # type: ignore[method-assign]
 
 
 def model_of(kind: str, model_dir: Path) -> Any:

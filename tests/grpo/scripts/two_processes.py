@@ -27,7 +27,6 @@ from assay.grpo import (
     Terminated,
     World,
     choose_forward,
-    load_model,
 )
 from assay.grpo.tasks import ScheduledTasks
 from assay.grpo.update import Updater
@@ -54,30 +53,6 @@ def gradients(model_dir: Path, world: World) -> dict[str, torch.Tensor]:
     return found
 
 
-def run(model_dir: Path, out: Path, world: World, **more: Any) -> Learner:
-    model, tokenizer = load_model(model_dir)
-    shard, resume = more.pop("shard", False), more.pop("resume", False)
-    fails = more.pop("fails", False)
-    config = GRPOConfig(**{**cases.SETTINGS, **cases.RUN, **more})
-    rollout, held_out = cases.rollouts(config)
-    if fails:
-        rollout = Failing(rollout.env, config)
-    learner = Learner(
-        model,
-        tokenizer,
-        rollout,
-        config,
-        out,
-        held_out=held_out,
-        resume=resume,
-        progress=False,
-        world=world,
-        shard=shard,
-    )
-    learner.train()
-    return learner
-
-
 class Failing(ScheduledTasks):
     """Its second step asks process 1 for what it cannot give."""
 
@@ -89,20 +64,9 @@ class Failing(ScheduledTasks):
         return super().__call__(policy, step)
 
 
-def stopped_in_an_update(model_dir: Path, out: Path, world: World) -> str:
+def stopped_in_an_update(learner: Learner) -> str:
     """SIGTERM to every process, as a launcher sends it, while the optimizer takes a step."""
-    model, tokenizer = load_model(model_dir)
-    config = GRPOConfig(**{**cases.SETTINGS, **cases.RUN})
-    rollout, _ = cases.rollouts(config)
-    learner = Learner(model, tokenizer, rollout, config, out, world=world, shard=True)
-    take, taken = learner.optimizer.step, count()
-
-    def step_and_stop() -> None:
-        if next(taken) == 1:
-            os.kill(os.getpid(), signal.SIGTERM)
-        take()
-
-    learner.optimizer.step = step_and_stop  # type: ignore[method-assign]
+    cases.stop_in_update(learner, signal.SIGTERM, 2)
     try:
         learner.train()
     except Terminated as error:
@@ -138,30 +102,25 @@ def main() -> None:
         torch.save(found, out / "gradients.pt")
     said: dict[str, str] = {}
     for form in ("copies", "shards"):
-        shard = form == "shards"
-        run(model_dir, out / form, world, shard=shard)
-        run(model_dir, out / f"resumed-{form}", world, shard=shard, resume=True)
+        of: Any = {"world": world, "shard": form == "shards"}
+        cases.learner(model_dir, out / form, **of).train()
+        cases.learner(model_dir, out / f"resumed-{form}", resume=True, **of).train()
         try:
-            run(model_dir, out / f"fails-{form}", world, fails=True, shard=shard)
+            cases.learner(model_dir, out / f"fails-{form}", rollout=Failing, **of).train()
         except (ProcessFailed, ValueError) as error:
             said[form] = f"{type(error).__name__}: {error}"
-    said["stopped"] = stopped_in_an_update(model_dir, out / "stopped", world)
+    whole = cases.learner(model_dir, out / "stopped", held_out=None, world=world, shard=True)
+    said["stopped"] = stopped_in_an_update(whole)
     command_line(model_dir, out / "command")  # it closes the connections
     os.environ["MASTER_PORT"] = os.environ["SECOND_PORT"]
     world = World.join()
+    learner = cases.learner(model_dir, out / "dies", settings={"save_every": 0}, world=world)
     if not world.is_main:
         (out / "said-1.json").write_text(json.dumps(said))
-        model, tokenizer = load_model(model_dir)
-        config = GRPOConfig(**{**cases.SETTINGS, **cases.RUN, "save_every": 0})
-        rollout, held_out = cases.rollouts(config)
-        learner = Learner(
-            model, tokenizer, rollout, config, out / "dies", held_out=held_out, world=world
-        )
         read, calls = learner._updater.read, count(1)
         learner._updater.read = lambda *parts: os._exit(3) if next(calls) == 2 else read(*parts)
-        learner.train()
     try:
-        run(model_dir, out / "dies", world, save_every=0)
+        learner.train()
     except ProcessLost as error:
         said["dies"] = str(error)
     (out / "said-0.json").write_text(json.dumps(said))

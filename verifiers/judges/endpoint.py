@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ...sandbox.extras import missing_package
+from ..shown import check_whole
 
 NO_KEY = "none"
 BACKOFF_S = 0.5
@@ -152,9 +153,7 @@ class Endpoint:
                 "the key into an environment variable and name that as api_key_env"
             )
         for name in ("attempts", "concurrency"):
-            value = getattr(self, name)
-            if type(value) is not int or value < 1:
-                raise ValueError(f"{name} must be a whole number from 1, got {value!r}")
+            check_whole(name, getattr(self, name))
         if not self.timeout_s > 0:
             raise ValueError(f"timeout_s must be more than 0 seconds, got {self.timeout_s!r}")
 

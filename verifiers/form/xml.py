@@ -116,7 +116,6 @@ class _Element:
 
 
 def _read(value: Any, depth: int = 1) -> tuple[_Element, ...]:
-    """Read elements from JSON."""
     if not isinstance(value, list) or not 1 <= len(value) <= _MOST:
         raise ValueError(f"elements must be a list of 1 to {_MOST}, of {_SHAPE}, got {value!r:.99}")
     if depth > _DEEPEST:

@@ -376,7 +376,6 @@ class _Batch:
         return answer
 
     def _spent(self, faults: Sequence[_Failure]) -> bool:
-        """Return whether a question has used its attempts."""
         limited = sum(fault.limited for fault in faults)
         timeouts = sum(fault.timeout for fault in faults)
         attempts = self.endpoint.attempts
@@ -438,7 +437,6 @@ class _Batch:
         return _Failure(reason, again=False)  # this request, such as one that is too long
 
     def _text_of(self, raw: bytes) -> str | _Failure:
-        """Return the judge's text in the server's response."""
         try:
             row = json.loads(raw)
         except (ValueError, RecursionError):

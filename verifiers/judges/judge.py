@@ -190,11 +190,9 @@ class Judge(Verifier):
         return {"CORRECT": 1.0, "INCORRECT": 0.0} if self.scale is None else scale(self.scale)
 
     def _settled(self, shown: str, known: Known) -> Verdict | None:
-        """Return the verdict if no model is needed."""
         return None
 
     def _prompts(self, shown: str, known: Known) -> list[str]:
-        """Return the messages to ask about one pair."""
         texts = {
             "question": known.question,
             "answer": known.answer,

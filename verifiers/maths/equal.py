@@ -41,7 +41,7 @@ from .equations import assignment, same_equations
 from .evaluate import real_value
 from .expression import read_expression
 from .formula import UNDEFINED
-from .identity import constant_value
+from .identity import constant_value, value_of
 from .latex import PLAIN, balanced, spelled, split_top
 from .number import read_foreign, read_respelled
 from .piecewise import read_cases, same_cases
@@ -134,7 +134,7 @@ def _without_remark(gold: str, answer: str, on: Comparison) -> str:
 
 
 def _positive(text: str) -> bool:
-    value = real_value(constant_value(read_expression(text) or UNDEFINED))
+    value = real_value(value_of(text))
     return value is not None and value > 0
 
 
@@ -185,7 +185,7 @@ def _as_stated(gold: str, answer: str, found: bool | None, on: Comparison) -> bo
 def _excludes_pole(formula: str, rule: str) -> bool:
     r"""Return whether a rule excludes only what a formula does: ``\frac{1}{x-3}, x \ne 3``."""
     found = _EXCEPT.fullmatch(rule)
-    point = real_value(constant_value(read_expression(found[2]) or UNDEFINED)) if found else None
+    point = real_value(value_of(found[2])) if found else None
     if found is None or point is None:
         return False
     tree = read_expression(formula.rpartition("=")[2]) or UNDEFINED

@@ -16,7 +16,7 @@ from typing import Any
 from .evaluate import real_value
 from .expression import read_expression
 from .formula import difference, is_polynomial, names
-from .identity import constant_value, ratio
+from .identity import constant_value, ratio, value_of
 from .shape import Kind, Shape, read_shape
 
 _MAX_PIECES = 40
@@ -105,8 +105,7 @@ def _interval(shape: Shape) -> Region | None:
 def _end(text: str) -> Any | None:
     if text in _INFINITE:
         return _INFINITE[text]
-    tree = read_expression(text)
-    return None if tree is None else real_value(constant_value(tree))
+    return real_value(value_of(text))
 
 
 def _points(shape: Shape) -> Region | None:

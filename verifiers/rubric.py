@@ -79,13 +79,6 @@ class Rubric(Verifier):
         self._weighing = [name for name in parts if self._counts(name)]
         self._total_weight = math.fsum(self.weights.values())
         self.score_range = (self._mean(0), self._mean(1))
-        self._gate = [] if gate is None else [gate]
-        self._opens = -math.inf if gate is None else self.parts[gate].score_range[1]
-        self._unpaid = [
-            weight * self.parts[name].score_range[0]
-            for name, weight in self.weights.items()
-            if name != gate
-        ]
 
     def verify_many(self, replies: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
         """Judge the batch with each part in turn, then weigh."""
@@ -166,13 +159,14 @@ class Rubric(Verifier):
     def _weighed(self, found: dict[str, Verdict]) -> Verdict:
         parts = {name: verdict.score for name, verdict in found.items()}
         seconds = sum([verdict.seconds for verdict in found.values()])
-        weighed = self._weighing
-        head = found[weighed[0] if self.gate is None else self.gate]
+        head = found[self._weighing[0] if self.gate is None else self.gate]
+        opens = -math.inf if self.gate is None else self.parts[self.gate].score_range[1]
+        shut = head.score is not None and head.score < opens
         paid: list[float] = []
-        if head.score is not None and head.score < self._opens:
-            weighed, paid = self._gate, [*self._unpaid]
-        for name in weighed:
+        for name in self._weighing:
             share = parts[name]
+            if shut and name != self.gate:
+                share = self.parts[name].score_range[0]
             if share is None:
                 reason = f"{name}: {found[name].reason}"
                 status = found[name].status

@@ -1,4 +1,4 @@
-"""Any value in a few characters, for messages that name what is wrong."""
+"""Values in messages that name what is wrong, and the checks of options that several share."""
 
 from __future__ import annotations
 
@@ -28,3 +28,14 @@ def check_one_of(name: str, value: object, allowed: Collection[str]) -> None:
     """
     if value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
+
+
+def check_whole(name: str, value: object, least: int = 1, most: int | None = None) -> None:
+    """Refuse an option's value that is no whole number from ``least`` to ``most``.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if type(value) is not int or value < least or (most is not None and value > most):
+        limit = "" if most is None else f" to {most}"
+        raise ValueError(f"{name} must be a whole number from {least}{limit}, got {value!r}")

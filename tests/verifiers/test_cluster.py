@@ -75,8 +75,3 @@ def test_a_piece_that_is_lost_is_judged_by_another(tmp_path) -> None:
         assert "lost 3 times" in lost[1].reason
     finally:
         verifier.close()
-
-
-def test_numbers_are_checked() -> None:
-    with pytest.raises(ValueError, match="piece must be at least 1"):
-        RayVerifier(Math(), piece=0)

@@ -5,14 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from assay.verifiers import Math
 from assay.verifiers.maths.conventions import Conventions
-from assay.verifiers.maths.equal import same_value
-
-CONVENTIONS = Conventions()
+from assay.verifiers.maths.equal import compared, comparison
 
 
 def same(gold: str, answer: str) -> bool | None:
-    return same_value(gold, answer, CONVENTIONS)
+    return compared(gold, answer, comparison(Conventions()))
 
 
 PERCENT = [
@@ -106,12 +105,25 @@ def test_a_changed_formula_never_equals(tree, style: int, change: str) -> None:
     assert same(gold, wrong) is not True
 
 
-@settings(deadline=None, derandomize=True, max_examples=500)
+@settings(deadline=None, derandomize=True, max_examples=800)
 @given(
-    st.text(alphabet=r"0123456789xyi.,/-+=e^_{}()[]|!\frac\sqrt\sum<> $%", max_size=40),
-    st.sampled_from(("x", "7", "2x+1", "(1,2)", r"\{1,2\}", "x>3", "x=5", r"3\sqrt{13}", "3:4")),
-)
+    st.text(alphabet=r"0123456789xyi.,/-+=e^_{}()[]|!\frac\sqrt\sum<> $%", max_size=40)
+    | st.text(alphabet=r"kntxyC0123=<>,.:;|+-()\{}^_ \in\mathbb{Z}\text{ for all }\pi\approx\pm", max_size=50),
+    st.sampled_from(("x", "7", "2x+1", "(1,2)", r"\{1,2\}", "x>3", "x=5", r"3\sqrt{13}", "3:4", "f(x)=x",
+                     r"2\pi k, k\in\mathbb{Z}", r"12\pi\approx37.7", r"x<2 \text{ or } x=3", "y=Ce^x", r"\{1\pm\sqrt2\}")),
+)  # fmt: skip
 def test_comparing_never_raises_and_is_repeatable(text: str, gold: str) -> None:
     first = same(gold, text)
     assert first in {True, False, None}
     assert same(gold, text) is first
+
+
+def test_an_integral_is_as_exact_as_a_formula() -> None:
+    assert Math().verify(r"\boxed{\int_0^1 (3+10^{-90})\,dx}", "3").score == 0.0
+    assert Math().verify(r"\boxed{\int_0^1 3\,dx}", "3").score == 1.0
+
+
+def test_a_reference_is_no_rounded_value_if_nothing_is() -> None:
+    strict = Math(rounded_digits=None)
+    assert strict.verify(r"\boxed{\frac{1059}{61}}", "17.36").score == 0.0
+    assert strict.verify(r"\boxed{0.5555555555555556}", r"\frac59").score == 1.0

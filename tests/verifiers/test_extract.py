@@ -62,20 +62,6 @@ def test_unknown_rules_are_refused(rules: tuple[str, ...]) -> None:
         final_answer("1", rules)
 
 
-@pytest.mark.parametrize(
-    "piece",
-    ["\\boxed{", "{", "}", "\\", "$", "\\[", "<think>", "</think>", "<answer>", "#### a\n",
-     "answer is ", "1", "1,", "-", " ", "a", "\\boxed{1}, ", "\\boxed{\\boxed{1}}", "\n", "\\\\{"],
-)  # fmt: skip
-def test_a_megabyte_of_anything_is_read_in_a_moment(piece: str) -> None:
-    """The bound is a guard against quadratic scanning, which would take hours here."""
-    reply = piece * (1_000_000 // len(piece))
-    started = time.process_time()
-    for rules in (("boxed",), ("answer",), ("hash",), ("phrase",), ("last_math", "last_number")):
-        final_answer(reply, rules)
-    assert time.process_time() - started < 20
-
-
 def test_nested_boxes_are_read_once() -> None:
     reply = r"\boxed{" * 70_000 + "7" + "}" * 70_000
     started = time.process_time()

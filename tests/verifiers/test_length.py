@@ -182,11 +182,3 @@ def test_loops_earn_nothing(loop: str) -> None:
 def test_loops_compress(loop: str) -> None:
     score = Compression(content=3).verify(LOOPS[loop] * 4, None).score
     assert score == 0.0
-
-
-@settings(deadline=None, derandomize=True, max_examples=150)
-@given(st.text(max_size=300))
-def test_no_text_raises(text: str) -> None:
-    for verifier in (Repetition(content=1, n=2), Compression(content=1)):
-        assert verifier.verify(text, None).score is not None
-        assert verifier.verify(PROSE + text + "\ud800", None).score is not None

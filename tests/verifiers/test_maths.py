@@ -134,13 +134,6 @@ def test_a_bad_reference_is_named_and_never_scored(reference: object, reason: st
     assert (verdict.status, verdict.score) == (Status.BAD_GOLD, None)
 
 
-def test_verdicts_do_not_depend_on_order_or_batch() -> None:
-    pairs = [(boxed(answer), gold) for gold, answer in SAME + DIFFERENT]
-    forward = Math().verify_many([r for r, _ in pairs], [g for _, g in pairs])
-    backward = Math(memo=1).verify_many([r for r, _ in pairs[::-1]], [g for _, g in pairs[::-1]])
-    assert forward == backward[::-1]
-
-
 def test_a_worker_that_cannot_start_is_our_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is scored; numbers, which need no worker, still are."""
     monkeypatch.setattr(sys, "executable", "/nowhere/python")

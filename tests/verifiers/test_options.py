@@ -1,6 +1,8 @@
 """Options that cannot be used: each is refused when the verifier is made, and named."""
 
 import math
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -39,6 +41,10 @@ REFUSED: list[tuple[str, str, list[dict[str, Any]]]] = [
     ("Judge", "(longest|attempts|concurrency) must be",
      [URL | {"longest": 0}, URL | {"attempts": 0}, URL | {"concurrency": 1.5}]),
     ("Judge", "timeout_s must be more than 0", [URL | {"timeout_s": 0}]),
+    ("Language", "language must be a code from",
+     [{"language": code} for code in ("xx", "zh-Hans", "")]),
+    ("Language", "part must be one of", [{"language": "de", "part": "end"}]),
+    ("Language", "share must be", [{"language": "de", "share": 0}]),
     ("Length", "least", [{}, {"least": -1}, {"least": 5, "most": 4}, {"most": 0}]),
     ("Length", "unit must be one of", [{"most": 5, "unit": "tokens"}]),
     ("Length", "content must be", [{"most": 5, "content": 0}]),
@@ -50,6 +56,7 @@ REFUSED: list[tuple[str, str, list[dict[str, Any]]]] = [
      {"mode": "contains", "times": 101}, {"mode": "absent", "min_words": 0},
      {"mode": "contains", "times": "3"}, {"mode": "contains", "times": 1.5}, {"min_words": -1},
      {"min_words": "2"}, {"min_words": 1.5}, {"extract": ["nowhere"]})]),
+    ("RayVerifier", "piece must be at least 1", [{"verifier": Math(), "piece": 0}]),
     ("Repetition", "got", [{"n": 0}, {"run": 0}, {"free": 0.6}, {"most": 1.1}, {"free": -0.1}]),
     ("RewardModel", r"threshold must be a score in \(0, 1\], got 0.0", [{"threshold": 0.0}]),
     ("RewardModel", "batch must be a whole number from 1", [{"batch": 0}]),
@@ -61,6 +68,7 @@ REFUSED: list[tuple[str, str, list[dict[str, Any]]]] = [
     ("SoftOverlong", "cache must be",
      [{"most": most, "cache": cache} for most, cache in ((10, 0), (10, 11), (0, 0))]),
     ("SQL", "(tolerance|steps) must be from", [{"tolerance": -1}, {"tolerance": 1}, {"steps": 10}]),
+    ("XmlStructure", "element|name", [{"elements": ["a b"]}]),
 ]  # fmt: skip
 
 
@@ -70,3 +78,13 @@ def test_options_that_cannot_be_used_are_refused(name, message, options) -> None
     for given in options:
         with pytest.raises(ValueError, match=message):
             getattr(verifiers, name)(**model, **given)
+
+
+@pytest.mark.parametrize(
+    ("name", "needs"), [("Judge", "model and base_url, as in"), ("RewardModel", "model")]
+)
+def test_the_command_line_says_what_is_needed(name, needs) -> None:
+    command = [sys.executable, "-m", "assay", "audit", name]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert f"error: {name} needs {needs}" in " ".join(done.stderr.split())

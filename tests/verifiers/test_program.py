@@ -69,15 +69,6 @@ def test_a_fence_in_a_docstring_closes_nothing(quote: str, indent: str) -> None:
     assert find_program(f"So:\n```python\n{program}```\nDone.") == (program, "")
 
 
-def test_any_reply_is_read_in_time_that_grows_with_its_length() -> None:
-    for piece in (
-        "```\n", "```python\n", '"\\"', "`", "~~~ ", "'''\n", '"""', "from __future__ import (",
-    ):  # fmt: skip
-        reply = "```python\n" + piece * (1_000_000 // len(piece))
-        find_program(reply)
-        assembled(reply, PROMPT, "area")
-
-
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [

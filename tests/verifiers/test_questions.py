@@ -86,9 +86,9 @@ def test_every_form_of_an_antiderivative_wins_and_no_other_does() -> None:
 @pytest.mark.parametrize("level", range(1, 6))
 def test_integrals_of_every_level_can_be_solved(level: int) -> None:
     env = make("assay/Integral-v1", level=level, split="test")
-    tasks = [env.task(i) for i in range(40)]
+    tasks = [env.task(i) for i in range(16)]
     golds = [task.reference for task in tasks]
     own = env.rubric.verify_many([task.solution for task in tasks], golds)
-    assert [v.score for v in own] == [1.0] * 40
+    assert [v.score for v in own] == [1.0] * 16
     others = env.rubric.verify_many([task.solution for task in tasks[1:] + tasks[:1]], golds)
     assert sum(v.score for v in others) == 0

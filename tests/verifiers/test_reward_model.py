@@ -317,11 +317,3 @@ def test_torch_is_imported_only_when_a_model_is_used() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert set(json.loads(done.stdout.replace("'", '"'))) <= {"asyncio"}
-
-
-def test_the_command_line_says_what_a_reward_model_needs() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "assay", "audit", "RewardModel"], capture_output=True, text=True
-    )
-    assert done.returncode == 2
-    assert "RewardModel needs model" in " ".join(done.stderr.split())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..shown import check_one_of
+from ..shown import check_one_of, check_whole
 from ..text.boxes import boxes
 from ..text.markup import TEXT_COMMAND, blank_text
 from ..text.thought import UNCLOSED, after_thinking
@@ -57,8 +57,7 @@ class Boxed(Verifier):
 
     def __init__(self, *, where: str = "anywhere", count: int = 1) -> None:
         check_one_of("where", where, PLACES)
-        if type(count) is not int or not 1 <= count <= 20:
-            raise ValueError(f"count must be a whole number from 1 to 20, got {count!r}")
+        check_whole("count", count, 1, 20)
         self.where = where
         self.count = count
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..text.sentences import sentences
+from ..text.thought import UNCLOSED
 from ..text.words import distinct_words, phrase, words
 from ..verdict import Verdict
 from ..verifier import Verifier
@@ -111,7 +112,7 @@ class Citations(Verifier):
         """Read the citations sentence by sentence, then look up what is quoted."""
         text = part_of(reply, "answer")
         if text is None:
-            return Verdict.unparseable("<think> is never closed")
+            return Verdict.unparseable(UNCLOSED)
         sources = reference["sources"] if self.sources is None else self.sources
         found = _read(prose(text))
         if not found.sources:

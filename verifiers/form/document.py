@@ -102,7 +102,6 @@ class Document:
         return bool(mark)
 
     def _visible(self, line: str) -> str:
-        """Remove comments from a line."""
         if not self._comment and "<!--" not in line:
             return line
         shown, at = [], 0

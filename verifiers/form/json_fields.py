@@ -61,7 +61,7 @@ class JsonFields(Verifier):
     def check_reference(self, reference: Any) -> str | None:
         """Require a record with at least one leaf that is neither null nor empty."""
         fault = json_fault(reference, dict)
-        if fault is None and not set(self._leaves(as_json(reference)).values()) - _EMPTY:
+        if fault is None and not _says_something(self._leaves(as_json(reference))):
             return "the record says nothing: every leaf is null or empty"
         return fault
 
@@ -76,8 +76,8 @@ class JsonFields(Verifier):
             return Verdict.unparseable(found.reason)
         if not isinstance(found.value, dict):
             return Verdict.wrong("the value is no object", extracted=found.text)
-        given = self._leaves(found.value).count()
-        known = self._leaves(as_json(reference)).count()
+        given = self._leaves(found.value)
+        known = self._leaves(as_json(reference))
         right = given & known
         many, few = given.total(), known.total()
         parts = {"precision": right.total() / max(many, 1), "recall": right.total() / few}
@@ -85,39 +85,25 @@ class JsonFields(Verifier):
             verdict = Verdict.correct("every field agrees", extracted=found.text)
             return replace(verdict, parts=parts)
         score = 2 * right.total() / (many + few)
-        if self.all_or_nothing or many > _DUMP * few or not {v for _, v in right} - _EMPTY:
+        if self.all_or_nothing or many > _DUMP * few or not _says_something(right):
             score = 0.0
         reason = f"{right.total()} of {few} fields agree, {many} given"
         return replace(Verdict.wrong(reason, score=score, extracted=found.text), parts=parts)
 
-    def _leaves(self, record: Any) -> _Leaves:
-        return _Leaves(record, self.ordered, self.case, self.whitespace)
-
-
-class _Leaves:
-    """The leaves of a record; found without recursion."""
-
-    def __init__(self, record: Any, ordered: bool, case: bool, whitespace: bool) -> None:
-        self.case, self.whitespace = case, whitespace
-        self.pairs: list[Leaf] = []
+    def _leaves(self, record: Any) -> Counter[Leaf]:
+        """Count the leaves, without recursion; only in a bag does one occur more than once."""
+        found: Counter[Leaf] = Counter()
         todo: list[tuple[tuple[Any, ...], Any]] = [((), record)]
         while todo:
             path, value = todo.pop()
             if isinstance(value, dict) and value:
                 todo += [((*path, key), item) for key, item in value.items()]
             elif isinstance(value, list) and value:
-                placed = ordered or any(isinstance(item, list | dict) for item in value)
+                placed = self.ordered or any(isinstance(item, list | dict) for item in value)
                 todo += [((*path, at if placed else ...), item) for at, item in enumerate(value)]
             else:
-                self.pairs.append((path, self._leaf(value)))
-
-    def values(self) -> list[tuple[Any, ...]]:
-        """Return the values of the leaves."""
-        return [value for _, value in self.pairs]
-
-    def count(self) -> Counter[Leaf]:
-        """Count the occurrences of each leaf: more than one only in a bag."""
-        return Counter(self.pairs)
+                found[path, self._leaf(value)] += 1
+        return found
 
     def _leaf(self, value: Any) -> tuple[Any, ...]:
         if isinstance(value, str):
@@ -128,3 +114,7 @@ class _Leaves:
         if isinstance(value, int | float):
             return ("number", value)
         return ("null" if value is None else "object" if isinstance(value, dict) else "array",)
+
+
+def _says_something(leaves: Counter[Leaf]) -> bool:
+    return any(value not in _EMPTY for _, value in leaves)

@@ -95,13 +95,13 @@ def holds_content(value: Any) -> bool:
     return False
 
 
-def json_fault(value: Any, kind: type | None = None, name: str = "the reference") -> str | None:
+def json_fault(value: Any, kind: type | None = None) -> str | None:
     """Return why a value is not comparable JSON, or ``None`` if it is."""
     if kind is not None and not isinstance(value, kind):
-        return f"{name} must be a {kind.__name__}, got {value!r:.80}"
+        return f"the reference must be a {kind.__name__}, got {value!r:.80}"
     try:
         if as_json(value) != value:  # json.dumps makes text of any key, and lists of tuples
-            return f"{name} must be plain JSON: keys that are strings, lists for arrays"
+            return "the reference must be plain JSON: keys that are strings, lists for arrays"
     except NotJson as error:
-        return f"{name} must be plain JSON: {error}"
+        return f"the reference must be plain JSON: {error}"
     return None

@@ -23,13 +23,13 @@ _HINT = (
 class Linear:
     """A compiled pattern over text of any kind, lone surrogates and NUL included."""
 
-    def __init__(self, pattern: str, *, case: bool = True) -> None:
+    def __init__(self, pattern: str, *, case: bool = True, memory: int = _MAX_MEMORY) -> None:
         if len(pattern) > MAX_PATTERN:
             raise ValueError(f"the pattern has {len(pattern)} characters, at most {MAX_PATTERN}")
         options = re2.Options()
         options.log_errors = False
         options.never_capture = True
-        options.max_mem = _MAX_MEMORY
+        options.max_mem = memory
         options.case_sensitive = case
         try:
             self._compiled = re2.compile(pattern, options)

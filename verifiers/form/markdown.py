@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..text.fences import unfenced
-from ..text.thought import after_thinking
+from ..text.thought import UNCLOSED, after_thinking
 from ..text.words import has_content
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
@@ -98,7 +98,7 @@ class MarkdownStructure(Verifier):
         """Judge one reply in one pass over its lines."""
         text = after_thinking(reply)
         if text is None:
-            return _wrong("<think> is never closed", {})
+            return _wrong(UNCLOSED, {})
         rules = {**self._own(), **(reference or {})}
         document = Document(unfenced(text, ("markdown", "md")))
         if document.unclosed:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from ..shown import check_one_of
 from ..text.fences import map_fenced
-from ..text.thought import after_thinking
+from ..text.thought import UNCLOSED, after_thinking
 from ..text.words import check_content, distinct_words
 from ..verdict import Verdict
 from ..verifier import Verifier
@@ -46,7 +46,7 @@ def part_of(reply: str, part: Part) -> str | None:
 
 def missing(part: Part) -> str:
     """Return why there is no such part."""
-    return "there is no closed thought" if part == "thought" else "<think> is never closed"
+    return "there is no closed thought" if part == "thought" else UNCLOSED
 
 
 def prose(text: str) -> str:

@@ -6,6 +6,7 @@ An own reader: Python's recurses on what it reads, warns of escapes, and knows f
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from .call import Call
@@ -84,15 +85,12 @@ class _Reader:
         name = self._name("the name of a function")
         self._expect("(")
         arguments: dict[str, Any] = {}
-        while not self._takes(")"):
+        for _ in self._until(")"):
             argument = self._name("the name of an argument")
             if argument in arguments:
                 raise NotJson(f"the argument {argument!r} occurs twice")
             self._expect("=")
             arguments[argument] = self._value(1)
-            if not self._takes(","):
-                self._expect(")")
-                break
         return Call(name, arguments)
 
     def _value(self, depth: int) -> Any:
@@ -112,27 +110,28 @@ class _Reader:
         raise NotJson(f"expected a value, got {token!r:.40}")
 
     def _items(self, end: str, depth: int) -> Any:
-        items: list[Any] = []
-        while not self._takes(end):
-            items.append(self._value(depth + 1))
-            if not self._takes(","):
-                self._expect(end)
-                # brackets around one value are brackets, not a tuple
-                return items[0] if end == ")" and len(items) == 1 else items
-        return items
+        items = [self._value(depth + 1) for _ in self._until(end)]
+        comma = self.tokens[self.at - 2] == ("mark", ",")
+        # brackets around one value are brackets, not a tuple
+        return items[0] if end == ")" and len(items) == 1 and not comma else items
 
     def _pairs(self, depth: int) -> dict[str, Any]:
         pairs: dict[str, Any] = {}
-        while not self._takes("}"):
+        for _ in self._until("}"):
             key = self._value(depth + 1)
             if not isinstance(key, str) or key in pairs:
                 raise NotJson(f"keys must be strings that differ, got {key!r:.40}")
             self._expect(":")
             pairs[key] = self._value(depth + 1)
-            if not self._takes(","):
-                self._expect("}")
-                break
         return pairs
+
+    def _until(self, end: str) -> Iterator[None]:
+        """Yield before each of the items that commas separate, and take the mark at their end."""
+        while not self._takes(end):
+            yield
+            if not self._takes(","):
+                self._expect(end)
+                return
 
     def _name(self, what: str) -> str:
         kind, token = self._take()

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from ..text.fences import unfenced
-from ..text.thought import after_thinking, without_end_tokens
+from ..text.thought import UNCLOSED, after_thinking, without_end_tokens
 from ..text.words import has_content
 from ..verdict import Verdict
 from ..verifier import Verifier
@@ -78,7 +78,7 @@ class XmlStructure(Verifier):
         whole = without_end_tokens(reply)
         text = whole if "think" in names else after_thinking(whole)
         if text is None:
-            return Verdict.unparseable("<think> is never closed")
+            return Verdict.unparseable(UNCLOSED)
         scan = _Scan(_unwrapped(text), model, self.prose)
         fault = scan.run(_tags(names), frozenset(names))
         if fault:
@@ -116,7 +116,6 @@ class _Element:
 
 
 def _read(value: Any, depth: int = 1) -> tuple[_Element, ...]:
-    """Read elements from JSON."""
     if not isinstance(value, list) or not 1 <= len(value) <= _MOST:
         raise ValueError(f"elements must be a list of 1 to {_MOST}, of {_SHAPE}, got {value!r:.99}")
     if depth > _DEEPEST:

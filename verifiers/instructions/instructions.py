@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
+from ..shown import check_whole
 from ..text.thought import after_thinking, without_end_tokens
 from ..text.words import canonical, collapsed, distinct, folded, has_content
 from ..verdict import Verdict
@@ -67,8 +68,7 @@ class Instructions(Verifier):
     ) -> None:
         if mode not in get_args(Mode):
             raise ValueError(f"mode must be 'strict' or 'loose', got {mode!r}")
-        if type(least_words) is not int or least_words < 1:
-            raise ValueError(f"least_words must be a whole number from 1, got {least_words!r}")
+        check_whole("least_words", least_words)
         self.mode = mode
         self.partial = partial
         self.least_words = least_words

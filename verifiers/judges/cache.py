@@ -26,12 +26,11 @@ class AnswerCache:
 
     Args:
         folder: made if missing; ``None`` for memory alone.
-        size: answers that are kept in memory.
     """
 
-    def __init__(self, folder: str | None = None, *, size: int = 100_000) -> None:
+    def __init__(self, folder: str | None) -> None:
         self.folder = folder
-        self._memo: Memo[str, str] = Memo(size)
+        self._memo: Memo[str, str] = Memo(100_000)
         self._told = False
 
     def get(self, key: str) -> str | None:

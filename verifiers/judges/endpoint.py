@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ...sandbox.extras import missing_package
+from ..shown import check_whole
 
 NO_KEY = "none"
 BACKOFF_S = 0.5
@@ -152,9 +153,7 @@ class Endpoint:
                 "the key into an environment variable and name that as api_key_env"
             )
         for name in ("attempts", "concurrency"):
-            value = getattr(self, name)
-            if type(value) is not int or value < 1:
-                raise ValueError(f"{name} must be a whole number from 1, got {value!r}")
+            check_whole(name, getattr(self, name))
         if not self.timeout_s > 0:
             raise ValueError(f"timeout_s must be more than 0 seconds, got {self.timeout_s!r}")
 
@@ -377,7 +376,6 @@ class _Batch:
         return answer
 
     def _spent(self, faults: Sequence[_Failure]) -> bool:
-        """Return whether a question has used its attempts."""
         limited = sum(fault.limited for fault in faults)
         timeouts = sum(fault.timeout for fault in faults)
         attempts = self.endpoint.attempts
@@ -439,7 +437,6 @@ class _Batch:
         return _Failure(reason, again=False)  # this request, such as one that is too long
 
     def _text_of(self, raw: bytes) -> str | _Failure:
-        """Return the judge's text in the server's response."""
         try:
             row = json.loads(raw)
         except (ValueError, RecursionError):

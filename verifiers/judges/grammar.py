@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..shown import check_one_of
+from ..shown import check_one_of, check_whole
 from ..text.thought import after_thinking
 
 FORMS = ("line", "json")
@@ -148,6 +148,5 @@ def scale(highest: int) -> dict[str, float]:
     Raises:
         ValueError: it is no integer from 2 to 100.
     """
-    if type(highest) is not int or not 2 <= highest <= 100:
-        raise ValueError(f"scale must be a whole number from 2 to 100, got {highest!r}")
+    check_whole("scale", highest, 2, 100)
     return {str(n): (n - 1) / (highest - 1) for n in range(1, highest + 1)}

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
+from ..shown import check_whole
 from ..verdict import Status, Verdict
 from ..verifier import Verifier, same_length
 from .cache import AnswerCache, content_key
@@ -132,6 +133,7 @@ class Judge(Verifier):
         self._answers = AnswerCache(self.cache)
 
     _slots: tuple[str, ...] = ("reply",)
+    _template = TEMPLATE
 
     @property
     def usage(self) -> Usage:
@@ -188,11 +190,9 @@ class Judge(Verifier):
         return {"CORRECT": 1.0, "INCORRECT": 0.0} if self.scale is None else scale(self.scale)
 
     def _settled(self, shown: str, known: Known) -> Verdict | None:
-        """Return the verdict if no model is needed."""
         return None
 
     def _prompts(self, shown: str, known: Known) -> list[str]:
-        """Return the messages to ask about one pair."""
         texts = {
             "question": known.question,
             "answer": known.answer,
@@ -202,7 +202,7 @@ class Judge(Verifier):
         return [filled(self._shown_template(), texts)]
 
     def _shown_template(self) -> str:
-        return TEMPLATE if self.template is None else self.template
+        return self._template if self.template is None else self.template
 
     def _instructions(self) -> str:
         return RIGHT_OR_WRONG if self.scale is None else GRADED.format(highest=self.scale)
@@ -224,8 +224,7 @@ class Judge(Verifier):
                 "votes at temperature 0 are all the same: give sampling={'temperature': 0.7}, "
                 f"or votes=1, got votes={self.votes!r}"
             )
-        if type(self.longest) is not int or self.longest < 1:
-            raise ValueError(f"longest must be a whole number from 1, got {self.longest!r}")
+        check_whole("longest", self.longest)
         try:
             json.dumps(self.sampling)
         except (TypeError, ValueError) as error:

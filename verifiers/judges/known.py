@@ -6,7 +6,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Any
 
-from ..text.thought import after_thinking, without_end_tokens
+from ..text.thought import UNCLOSED, after_thinking, without_end_tokens
 from ..text.words import has_content, sendable
 
 
@@ -60,14 +60,10 @@ def _messages(question: Any) -> tuple[tuple[str, str], ...]:
     if not isinstance(question, list):
         text = _text('"question"', question)
         return (("user", text),) if text else ()
-    good = [m for m in question if isinstance(m, dict) and _speaks(m)]
-    if len(good) != len(question):
+    said = [(m.get("role"), m.get("content")) for m in question if isinstance(m, dict)]
+    if len(said) < len(question) or not all(isinstance(t, str) for pair in said for t in pair):
         raise ValueError('"messages" must be a list of {"role": text, "content": text}')
-    return tuple((m["role"], m["content"]) for m in good)
-
-
-def _speaks(message: dict[Any, Any]) -> bool:
-    return isinstance(message.get("role"), str) and isinstance(message.get("content"), str)
+    return tuple(said)
 
 
 def _text(name: str, value: Any) -> str:
@@ -89,7 +85,7 @@ def shown_part(reply: str, *, thoughts: bool, longest: int) -> str:
     reply = without_end_tokens(reply)
     text = after_thinking(reply)
     if text is None:
-        raise ValueError("<think> is never closed")
+        raise ValueError(UNCLOSED)
     if not (has_content(sendable(text)) or any(map(_is_symbol, text))):
         raise ValueError("the reply says nothing")
     shown = (reply if thoughts else text).strip()

@@ -101,6 +101,7 @@ class PairwiseJudge(Judge):
         )
 
     _slots = ("first", "second")
+    _template = TEMPLATE
 
     def check_reference(self, reference: Any) -> str | None:
         """Require a reference whose reply could itself be judged."""
@@ -130,9 +131,6 @@ class PairwiseJudge(Judge):
         orders = ((shown, baseline), (baseline, shown))
         template = self._shown_template()
         return [filled(template, {**texts, "first": a, "second": b}) for a, b in orders]
-
-    def _shown_template(self) -> str:
-        return TEMPLATE if self.template is None else self.template
 
     def _instructions(self) -> str:
         return BETTER

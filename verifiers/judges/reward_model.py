@@ -12,6 +12,7 @@ from typing import Any
 
 from ...sandbox.extras import missing_package
 from ..memo import Memo
+from ..shown import check_whole
 from ..verdict import Status, Verdict
 from ..verifier import Verifier, same_length
 from .known import Known, read_known, shown_part
@@ -86,8 +87,8 @@ class RewardModel(Verifier):
         if between is not None and label is not None:
             raise ValueError("between is for a model of one output, label for one of several")
         for name, value in (("batch", batch), ("longest", longest)):
-            if value is not None and (type(value) is not int or value < 1):
-                raise ValueError(f"{name} must be a whole number from 1, got {value!r}")
+            if value is not None:
+                check_whole(name, value)
         self._start()
 
     _held: _Held | None

@@ -9,8 +9,8 @@ from math import gcd
 from .comparison import Comparison, all_of
 from .evaluate import precise_number, real_value, rounds_to
 from .expression import read_expression
-from .formula import UNDEFINED, Node, constant, inverse, names, number, product
-from .identity import constant_value, same_function
+from .formula import Node, constant, inverse, names, number, product
+from .identity import constant_value, same_function, value_of
 from .moment import Moment, same_moment, words_written
 from .number import Number, near_double, read_respelled, rounded, same_numbers, without_unit
 from .progression import is_class
@@ -148,11 +148,11 @@ def _rounded(gold: str, answer: str, on: Comparison) -> bool:
     """Return whether one is a decimal approximation of the other, which has no exact decimal."""
     left, right, enough = read_respelled(gold), read_respelled(answer), on.how.rounded_digits
     if left is not None and right is None:
-        exact, number = constant_value(read_expression(answer) or UNDEFINED), left
+        exact, number = value_of(answer), left
         if enough is None or exact is None or not rounded(left):
             return False
     elif right is not None and left is None:
-        exact, number = constant_value(read_expression(gold) or UNDEFINED), right
+        exact, number = value_of(gold), right
         if exact is not None and near_double(abs(exact - precise_number(right.value)), right):
             return True
         if enough is None or exact is None or right.digits < enough:

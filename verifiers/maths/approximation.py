@@ -6,9 +6,7 @@ from typing import Any
 
 from .equations import assignment
 from .evaluate import precise_number
-from .expression import read_expression
-from .formula import UNDEFINED
-from .identity import constant_value
+from .identity import value_of
 from .latex import split_top
 from .number import read_respelled, without_unit
 from .shape import read_shape
@@ -37,7 +35,7 @@ def _exact(text: str) -> str | None:
     if named is None and stated and stated[0] == head:
         return f"{head}={tails[0]}" if len(tails) == 1 else None
     amount = without_unit(named[1][-1] if named else value.text)[0]
-    exact = constant_value(read_expression(amount) or UNDEFINED)
+    exact = value_of(amount)
     if exact is None or not all(_stands_for(exact, tail) for tail in tails):
         return None
     unit = tails[-1][len(without_unit(tails[-1])[0]) :]

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..text.markup import unwrap_text
+from .choice import is_letter
 from .latex import split_top, squeezed
 from .variables import letters, renamed
 
@@ -38,7 +39,6 @@ _CONDITION = re.compile(
 )
 _SET_OF = re.compile(rf"\\\{{(?P<core>[^|:]+)[|:](?P<of>{_LETTERS} ?{_SET})\\\}}")
 _RANGED = re.compile(rf"\\text\{{ ?(?:all|every|any) ?({_KIND}?)\}}")
-_CAPITAL = re.compile("[A-Z]")  # C = B is not the option B
 _HEAD = re.compile(rf"(?:{_LETTER}|\({_LETTERS}\))=")
 _ASSIGNED = re.compile(rf"(?:\A|,) ?(?:({_LETTER})|\(({_LETTERS})\))=")
 _INDEX = re.compile(r"\\(?:sum|prod)_\{([a-z])=")
@@ -131,7 +131,7 @@ def renamings(gold: Stated, answer: Stated) -> Iterator[Stated]:
     heads = _HEAD.match(gold.core), _HEAD.match(core)
     if heads[0] and "=" not in core:  # the name may be left out
         gold = Stated(gold.core[heads[0].end() :], gold.bound, gold.rule)
-    elif heads[1] and "=" not in gold.core and not _CAPITAL.fullmatch(gold.core):
+    elif heads[1] and "=" not in gold.core and not is_letter(gold.core):
         core = core[heads[1].end() :]
     mine, theirs = _names(gold.core), _names(core)
     lost, new = sorted(mine - theirs), sorted(theirs - mine)

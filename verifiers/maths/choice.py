@@ -22,6 +22,11 @@ class Choice:
     option: str = ""
 
 
+def is_letter(text: str) -> bool:
+    """Return whether a text is one capital, as an option's letter is; ``C = B`` names none."""
+    return len(text) == 1 and "A" <= text <= "Z"
+
+
 def read_choice(text: str) -> Choice | None:
     """Read ``B``, ``(B)``, ``Option B``, ``B) 12`` or ``(B) Paris``; ``None`` for the rest."""
     inside = _WHOLE.fullmatch(text)

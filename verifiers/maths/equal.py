@@ -25,7 +25,7 @@ from .amount import (
 )
 from .approximation import without_approximations
 from .bound import renamings, same_sets, stated
-from .choice import Choice, read_choice
+from .choice import Choice, is_letter, read_choice
 from .collection import (
     BAGS,
     RANGES,
@@ -41,7 +41,7 @@ from .equations import assignment, same_equations
 from .evaluate import real_value
 from .expression import read_expression
 from .formula import UNDEFINED
-from .identity import constant_value
+from .identity import constant_value, value_of
 from .latex import PLAIN, balanced, spelled, split_top
 from .number import read_foreign, read_respelled
 from .piecewise import read_cases, same_cases
@@ -59,7 +59,6 @@ _NEGATIONS = re.compile(
 )
 _LETTER = re.compile(r"(?<![\\A-Za-z])[A-Za-z]")  # of no command
 _BRACED = re.compile(r"([\^_])\{([A-Za-z]|\d(?=\}\W|\}$))\}")
-_CAPITAL = re.compile("[A-Z]")
 _CAPITALS = re.compile("[A-Z]{2,}")
 _POINT = re.compile(r"[A-Z]\(.*\)\Z", re.DOTALL)
 _AND, _OR = (re.compile(rf"(?<![A-Za-z]){word}(?![A-Za-z])") for word in ("and", "or"))
@@ -72,11 +71,6 @@ _REMARK = re.compile(
     r"([^()]{1,80}?),? ?(?:\((?P<not>not )?(?P<other>[^()]{1,60})\)|, ?not (?P<than>[^(),]{1,40}))"
 )
 _UNSURE = ("\\phantom", "\\not", "\\neg", "\\sim", "?", "..", "\\dots")
-
-
-def same_value(gold: str, answer: str, conventions: Conventions) -> bool | None:
-    """Return whether two answers are equal: :func:`compared` without the reason."""
-    return compared(gold, answer, Comparison(conventions, _same))
 
 
 def comparison(conventions: Conventions) -> Comparison:
@@ -140,7 +134,7 @@ def _without_remark(gold: str, answer: str, on: Comparison) -> str:
 
 
 def _positive(text: str) -> bool:
-    value = real_value(constant_value(read_expression(text) or UNDEFINED))
+    value = real_value(value_of(text))
     return value is not None and value > 0
 
 
@@ -191,7 +185,7 @@ def _as_stated(gold: str, answer: str, found: bool | None, on: Comparison) -> bo
 def _excludes_pole(formula: str, rule: str) -> bool:
     r"""Return whether a rule excludes only what a formula does: ``\frac{1}{x-3}, x \ne 3``."""
     found = _EXCEPT.fullmatch(rule)
-    point = real_value(constant_value(read_expression(found[2]) or UNDEFINED)) if found else None
+    point = real_value(value_of(found[2])) if found else None
     if found is None or point is None:
         return False
     tree = read_expression(formula.rpartition("=")[2]) or UNDEFINED
@@ -275,13 +269,9 @@ def _same(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
         if a.moment is None or b.moment is None:
             return False
         return same_times(a.moment, b.moment, gold, answer, on)
-    if a.kind is Kind.WORDS and b.kind is Kind.LIST and all(map(_CAPITAL.fullmatch, b.parts)):
+    if a.kind is Kind.WORDS and b.kind is Kind.LIST and all(map(is_letter, b.parts)):
         return words_of(a.text) == "".join(b.parts)  # B, C, A for BCA
-    if (
-        a.kind is Kind.LIST
-        and _CAPITALS.fullmatch(b.text)
-        and all(map(_CAPITAL.fullmatch, a.parts))
-    ):
+    if a.kind is Kind.LIST and _CAPITALS.fullmatch(b.text) and all(map(is_letter, a.parts)):
         return sorted(a.parts) == list(b.text)  # AC for A, C
     if a.kind in BAGS or b.kind in BAGS:
         return same_bags(a, b, on, depth)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from ..text.markup import unwrap_text
+from .choice import is_letter
 from .comparison import Comparison, all_of
 from .expression import read_expression
 from .identity import same_equation
@@ -97,8 +98,8 @@ def _same_assignment(
 
 def _may_name(name: str, gold: Shape) -> bool:
     """Return whether a reference may be named so: C names no option B, and odd is not even."""
-    if re.fullmatch("[A-Z]", gold.text):
-        return not re.fullmatch("[A-Z]", name)
+    if is_letter(gold.text):
+        return not is_letter(name)
     worded = gold.kind in {Kind.WORDS, Kind.PROSE} and "\\text" in name
     return not worded or unwrap_text(name).strip().lower() in {"answer", "final answer", "result"}
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from .comparison import all_of
 from .evaluate import DIGITS, Point, TooLargeError, double_value, magnitude, precise_value
+from .expression import read_expression
 from .formula import SERIES, Node, difference, functions, is_polynomial, names, whole_names
 
 _AGREE = 1e-9
@@ -155,6 +156,12 @@ def same_equation(gold: tuple[Node, Node], answer: tuple[Node, Node]) -> bool | 
         return True
     polynomials = is_polynomial(left) and is_polynomial(right)
     return False if polynomials and names(left) and names(right) else None
+
+
+def value_of(text: str) -> Any | None:
+    """Return the value of a text to 60 digits, or ``None`` if it is no formula or has none."""
+    tree = read_expression(text)
+    return None if tree is None else constant_value(tree)
 
 
 def constant_value(tree: Node, point: Point | None = None) -> Any | None:

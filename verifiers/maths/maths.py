@@ -21,7 +21,7 @@ from .equal import compared, comparison, readable
 from .latex import balanced, respell
 from .number import read_number, without_unit
 from .pool import shared_pool
-from .reference import References, read_reference
+from .reference import References, read_reference, short
 from .worker import Finding, WorkerError, WorkerLimits
 
 _TOWER = re.compile(r"\^[{( ]{0,4}\d+[)} ]{0,4}(?:\^|\*\*)[{( ]{0,4}\d|![)}\] ]{1,4}!")
@@ -92,7 +92,7 @@ class Math(Verifier):
             return Verdict.unparseable(found.reason)
         known = read_reference(reference)
         if isinstance(known, str):
-            return self._pairs([_paired(known, found)])[0]
+            known = References((known,))
         verdicts = self._under(known)._pairs([_paired(text, found) for text in known.texts])
         faults = (v for v in verdicts if v.score is None)
         return next((v for v in verdicts if v.score == 1.0), next(faults, verdicts[0]))
@@ -117,8 +117,8 @@ class Math(Verifier):
     def verify_many(self, replies: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
         """Judge ``replies[i]`` against ``references[i]``; the order is kept.
 
-        Each reference is read once, equal pairs are compared once, and what needs algebra is
-        spread over this process's workers. The verdicts are those of one by one.
+        Equal pairs are compared once, and what needs algebra is spread over this process's
+        workers. The verdicts are those of one by one.
 
         Raises:
             ValueError: there are not as many references as replies.
@@ -127,61 +127,26 @@ class Math(Verifier):
             return super().verify_many(replies, references)
         same_length(replies, references)
         started = time.perf_counter()
-        golds = self._golds(references)
-        found: list[Verdict | tuple[str, str]] = []
-        read: dict[tuple[str, str], Verdict | tuple[str, str]] = {}
-        for reply, reference, gold in zip(replies, references, golds, strict=True):
-            if isinstance(gold, Verdict):
-                found.append(gold)
-                continue
-            if isinstance(gold, References):
-                found.append(self._guarded(reply, reference, checked=True))
-                continue
-            if not isinstance(reply, str):
-                found.append(self._extracted(reply, gold))
-                continue
-            if (reply, gold) not in read:
-                read[reply, gold] = self._extracted(reply, gold)
-            found.append(read[reply, gold])
-        pairs = list(dict.fromkeys(pair for pair in found if isinstance(pair, tuple)))
+        rows = [self._row(*pair) for pair in zip(replies, references, strict=True)]
+        pairs = list(dict.fromkeys(row for row in rows if isinstance(row, tuple)))
         verdicts = dict(zip(pairs, self._pairs(pairs), strict=True))
         share = (time.perf_counter() - started) / max(1, len(replies))
-        rows = [verdicts[row] if isinstance(row, tuple) else row for row in found]
-        return [Verdict(v.status, v.score, v.reason, v.extracted, seconds=share) for v in rows]
+        found = [verdicts[row] if isinstance(row, tuple) else row for row in rows]
+        return [verdict.timed(share) for verdict in found]
 
-    def _golds(self, references: Sequence[Any]) -> list[str | References | Verdict]:
-        """Return each reference as text, or the verdict that it is bad; each is checked once."""
-        seen: dict[Any, str | References | Verdict] = {}
-        golds: list[str | References | Verdict] = []
-        for reference in references:
-            key = (type(reference), reference) if isinstance(reference, str | int | float) else None
-            gold = seen.get(key) if key is not None else None
-            if gold is None:
-                gold = self._gold(reference)
-                if key is not None:
-                    seen[key] = gold
-            golds.append(gold)
-        return golds
-
-    def _gold(self, reference: Any) -> str | References | Verdict:
+    def _row(self, reply: str, reference: Any) -> tuple[str, str] | Verdict:
+        """Return the pair to compare, or the verdict if there is nothing to compare."""
         try:
             fault = self.check_reference(reference)
-            return (
-                read_reference(reference)
-                if fault is None
-                else Verdict.fault(Status.BAD_GOLD, fault)
-            )
+            if fault is not None:
+                return Verdict.fault(Status.BAD_GOLD, fault)
+            known = read_reference(reference)
+            if isinstance(known, References):
+                return self._guarded(reply, reference, checked=True)
+            found = final_answer(reply, self.extract)
         except Exception as error:  # a bug in a verifier is ours; the cause stays in the reason
             return Verdict.from_error(error)
-
-    def _extracted(self, reply: str, gold: str) -> tuple[str, str] | Verdict:
-        try:
-            found = final_answer(reply, self.extract)
-        except Exception as error:
-            return Verdict.from_error(error)
-        if found.text is None:
-            return Verdict.unparseable(found.reason)
-        return _paired(gold, found)
+        return Verdict.unparseable(found.reason) if found.text is None else _paired(known, found)
 
     def check_reference(self, reference: Any) -> str | None:
         """Say why a reference cannot be used.
@@ -250,13 +215,13 @@ class Math(Verifier):
         if same is None and _TOWER.search(answer) and not _TOWER.search(gold):
             return Verdict.wrong("too large to compute", status=Status.TIMEOUT, extracted=answer)
         if same is None and len(answer) > 400 + 8 * len(gold):
-            return Verdict.unparseable(f"too long to compare with {_short(gold)}", extracted=answer)
+            return Verdict.unparseable(f"too long to compare with {short(gold)}", extracted=answer)
         if same is None:
             return None
         if same:
             return Verdict.correct(", ".join(["equal", *on.notes]), extracted=answer)
         status = Status.INCORRECT if balanced(answer) else Status.UNPARSEABLE
-        return Verdict.wrong(f"not {_short(gold)}", status=status, extracted=answer)
+        return Verdict.wrong(f"not {short(gold)}", status=status, extracted=answer)
 
     def _question(self, gold: str, answer: str) -> dict[str, Any]:
         number, enough = read_number(answer), self.conventions.rounded_digits
@@ -273,9 +238,9 @@ class Math(Verifier):
         if finding.kind == "bad_gold":
             # The gold was found good when it was checked: an odd answer brought the pair to the
             # worker, and must not buy itself a None.
-            why = f"it cannot be compared with {_short(gold)}: {finding.reason}"
+            why = f"it cannot be compared with {short(gold)}: {finding.reason}"
             return Verdict.unparseable(why, extracted=answer)
-        reason = f"not {_short(gold)}" if finding.kind == "different" else finding.reason
+        reason = f"not {short(gold)}" if finding.kind == "different" else finding.reason
         return Verdict.wrong(reason, status=_STATUS[finding.kind], extracted=answer)
 
 
@@ -288,7 +253,3 @@ def _paired(gold: str, found: Answer) -> tuple[str, str]:
 def _plain(text: str) -> str:
     """Return the text in the form that the worker reads."""
     return without_unit(respell(text))[0]
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 80 else text[:77] + "..."

@@ -11,6 +11,7 @@ import os
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from queue import LifoQueue
 from typing import Any
 
 from ...sandbox.cores import usable_cores
@@ -22,27 +23,19 @@ class WorkerPool:
 
     Args:
         limits: for every question.
-        size: how many may run at a time; by default one for each usable core.
+        size: how many may run at a time.
         program: what they run.
-
-    Raises:
-        ValueError: the size is less than 1.
     """
 
-    def __init__(
-        self, limits: WorkerLimits, size: int | None = None, program: str = SYMBOLIC
-    ) -> None:
-        if size is not None and size < 1:
-            raise ValueError(f"size must be at least 1, got {size!r}")
-        self.limits = limits
-        self.size = size or usable_cores()
-        self.program = program
+    def __init__(self, limits: WorkerLimits, size: int, program: str) -> None:
+        self.limits, self.size, self.program = limits, size, program
         self._reset()
 
     def _reset(self) -> None:
-        self._free = threading.Semaphore(self.size)
-        self._workers: list[Worker] = []
-        self._idle: list[Worker] = []  # the one that was used last is at the end, and still warm
+        self._workers = [Worker(self.limits, self.program) for _ in range(self.size)]
+        self._idle: LifoQueue[Worker] = LifoQueue()  # the last one back is still warm
+        for worker in self._workers:
+            self._idle.put(worker)
 
     def ask(self, question: dict[str, Any]) -> Finding:
         """Put one question to a worker that is free.
@@ -50,17 +43,12 @@ class WorkerPool:
         Raises:
             WorkerError: no worker can be had, or it got no CPU time to answer in.
         """
-        with self._free:
-            try:
-                worker = self._idle.pop()
-            except IndexError:
-                worker = Worker(self.limits, self.program)
-                self._workers.append(worker)
-            try:
-                return worker.ask(question)
-            finally:
-                if worker in self._workers:  # else this is a child that was forked meanwhile
-                    self._idle.append(worker)
+        idle = self._idle  # a child that is forked meanwhile has another
+        worker = idle.get()
+        try:
+            return worker.ask(question)
+        finally:
+            idle.put(worker)
 
     def ask_many(self, questions: Sequence[dict[str, Any]]) -> list[Finding | WorkerError]:
         """Put questions to all workers at once; the findings, or why there is none, in order."""
@@ -78,7 +66,7 @@ class WorkerPool:
 
     def close(self) -> None:
         """End the processes; the next question starts another."""
-        for worker in list(self._workers):
+        for worker in self._workers:
             worker.close()
 
     def abandon(self) -> None:
@@ -98,8 +86,11 @@ _size: int | None = None
 
 def shared_pool(limits: WorkerLimits, program: str = SYMBOLIC) -> WorkerPool:
     """Return this process's workers for these limits."""
+    key = limits, program
     with _guard:
-        return _pools.setdefault((limits, program), WorkerPool(limits, _size, program))
+        if key not in _pools:
+            _pools[key] = WorkerPool(limits, _size or usable_cores(), program)
+        return _pools[key]
 
 
 def one_worker() -> None:

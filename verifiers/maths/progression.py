@@ -10,7 +10,7 @@ from .equations import assignment
 from .evaluate import real_value
 from .expression import read_expression
 from .formula import names
-from .identity import constant_value
+from .identity import constant_value, value_of
 from .shape import read_shape
 
 _LETTERS = frozenset("klmnstj")
@@ -83,8 +83,7 @@ def is_class(text: str, rest: int, modulus: int) -> bool:
 
 def _is_turns(value: Any) -> bool:
     """Return whether a value is a multiple of a full turn, as of an angle solved for."""
-    tree = read_expression("2\\pi")
-    turn = real_value(constant_value(tree)) if tree is not None else None
+    turn = real_value(value_of("2\\pi"))
     return turn is not None and _is_whole(value / turn)
 
 

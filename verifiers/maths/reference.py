@@ -40,7 +40,7 @@ def read_reference(reference: Any) -> str | References:
     if unknown or "answer" not in reference:
         raise ValueError(
             f"a reference that is a dict needs 'answer' and may have 'tolerance' and "
-            f"'relative_tolerance', got {_short(repr(list(reference)))}"
+            f"'relative_tolerance', got {short(repr(list(reference)))}"
         )
     answer = reference["answer"]
     texts = _texts(answer) if isinstance(answer, list | tuple) else (_text(answer),)
@@ -65,12 +65,13 @@ def _text(reference: Any) -> str:
     if isinstance(reference, bool) or not isinstance(reference, int | float):
         raise TypeError(
             "a reference must be text or a number, a list of these, or a dict with 'answer', got "
-            f"{_short(repr(reference))}"
+            f"{short(repr(reference))}"
         )
     if not math.isfinite(reference):
         raise ValueError(f"a reference must be finite, got {reference!r}")
     return repr(reference)
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
+    """Return at most 80 characters of a text."""
     return text if len(text) <= 80 else text[:77] + "..."

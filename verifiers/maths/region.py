@@ -16,7 +16,7 @@ from typing import Any
 from .evaluate import real_value
 from .expression import read_expression
 from .formula import difference, is_polynomial, names
-from .identity import constant_value, ratio
+from .identity import constant_value, ratio, value_of
 from .shape import Kind, Shape, read_shape
 
 _MAX_PIECES = 40
@@ -94,11 +94,7 @@ def same_point(a: Any, b: Any) -> bool:
 
 
 def _interval(shape: Shape) -> Region | None:
-    if (
-        len(shape.parts) != 2
-        or shape.kind is not Kind.TUPLE
-        or shape.mark not in {"()", "[]", "(]", "[)"}
-    ):
+    if len(shape.parts) != 2 or shape.mark not in {"()", "[]", "(]", "[)"}:
         return None
     low, high = (_end(part) for part in shape.parts)
     if low is None or high is None or not low <= high:
@@ -109,13 +105,10 @@ def _interval(shape: Shape) -> Region | None:
 def _end(text: str) -> Any | None:
     if text in _INFINITE:
         return _INFINITE[text]
-    tree = read_expression(text)
-    return None if tree is None else real_value(constant_value(tree))
+    return real_value(value_of(text))
 
 
 def _points(shape: Shape) -> Region | None:
-    if shape.kind is not Kind.SET:
-        return None
     ends = [_end(part) for part in shape.parts]
     if None in ends or not ends:
         return None
@@ -250,13 +243,17 @@ def _conditions(shape: Shape) -> list[Region]:
     return regions if alike else []
 
 
-def _alternatives(shape: Shape) -> Region | None:
-    """Return the union of conditions on one variable of which no two can hold together."""
+def _cases(shape: Shape) -> Region | None:
+    """Parse inequalities separated by commas: both hold if both can, else either."""
     found = _conditions(shape)
-    if not found or overlapping(shape):
+    if not found:
         return None
     pieces = [piece for region in found for piece in region.pieces]
-    return Region(_merged(pieces).pieces, found[0].variable)
+    whole = Region(_merged(pieces).pieces, found[0].variable)
+    if not overlapping(shape):
+        return whole
+    # x > 1, x > 3: nobody can say which was meant
+    return _both(*found) if len(found) == 2 and same_region(whole, _LINE) else None
 
 
 def _value(shape: Shape) -> Region | None:
@@ -265,26 +262,6 @@ def _value(shape: Shape) -> Region | None:
         return None
     end = _end(shape.parts[1])
     return None if end is None else Region((Piece(end, True, end, True),), shape.parts[0])
-
-
-def _pair(shape: Shape) -> tuple[Region, Region] | None:
-    shapes = [read_shape(part) for part in shape.parts]
-    if len(shapes) != 2 or any(part.kind is not Kind.RELATION for part in shapes):
-        return None
-    a, b = (_relation(part) for part in shapes)
-    return None if a is None or b is None or a.variable != b.variable else (a, b)
-
-
-def _cases(shape: Shape) -> Region | None:
-    """Parse inequalities separated by commas: both hold if both can, else either."""
-    pair = _pair(shape)
-    if pair is None or not _both(*pair).pieces:
-        return _alternatives(shape)
-    a, b = pair
-    common = _both(a, b)
-    whole = _merged([*a.pieces, *b.pieces])
-    # x > 1, x > 3: nobody can say which was meant
-    return common if same_region(whole, _LINE) else None
 
 
 # -- sets of points ----------------------------------------------------------------------------

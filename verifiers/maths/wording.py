@@ -47,6 +47,7 @@ _PAIR = re.compile(r"\([^()]+,[^()]+\)")
 _BETWEEN_DIGITS = re.compile(  # 2R3, but not 2ln3
     rf"(?<=[0-9])(?!(?:{'|'.join(FUNCTIONS)})[0-9])[A-Za-z]+(?=[0-9])"
 )
+_RUN = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{4,}")
 _WORD_LIKE = re.compile("[A-Z]?[a-z]+|[A-Z]+")
 
 
@@ -74,7 +75,7 @@ def words_and_values(text: str) -> tuple[str, ...]:
         "\\text" in text
         or _SIGNS.search(_INDEX.sub("", text))
         or _BETWEEN_DIGITS.search(text)
-        or any(map(_is_long_word, _runs(text)))
+        or any(map(_is_long_word, _RUN.findall(text)))
     ):
         return ()
     shaped = _SHAPED.search(text) is not None
@@ -93,7 +94,7 @@ def words_and_values(text: str) -> tuple[str, ...]:
         else:
             value += piece
             continue
-        found += [value, *(word if _is_value(word) else f"\\text{{{word}}}" for word in words)]
+        found += [value, *(f"\\text{{{word}}}" if word[0].isalpha() else word for word in words)]
         value = ""
     parts = [part for part in map(_trimmed, [*found, value]) if part]
     for k, part in enumerate(parts[1:], 1):
@@ -105,14 +106,6 @@ def words_and_values(text: str) -> tuple[str, ...]:
 def _trimmed(part: str) -> str:
     part = part.strip(" ,;:")
     return part if _PAIR.fullmatch(part) else part.strip(" ,;:()")
-
-
-def _runs(text: str) -> list[str]:
-    return re.findall(r"(?<![\\A-Za-z{])[A-Za-z]{4,}", text)
-
-
-def _is_value(word: str) -> bool:
-    return not word[0].isalpha()
 
 
 def _word(part: str) -> str | None:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from ..shown import shown
-from .graph import check_graph, neighbours_of, vertices_of
+from .graph import check_graph, neighbours_of, numbered, vertices_of
 from .puzzle import BadReference, PuzzleVerifier, check_list, check_whole
 from .reading import ARROW, consists_of, names, unbracketed, unquoted
 
@@ -93,9 +93,7 @@ def _colours(reference: Any) -> list[str]:
 
 def _solved(reference: Any) -> tuple[int, ...] | None:
     graph = neighbours_of({**reference, "directed": False})
-    number = {name: n for n, name in enumerate(graph)}
-    near = tuple(tuple(sorted(number[b] for b in others)) for others in graph.values())
-    return coloured(near, len(_colours(reference)))
+    return coloured(numbered(graph), len(_colours(reference)))
 
 
 @lru_cache(maxsize=256)

@@ -104,6 +104,18 @@ def lightest_path(graph: Neighbours, start: str, goal: str) -> list[str] | None:
     return path[::-1]
 
 
+def numbered(graph: Neighbours) -> tuple[tuple[int, ...], ...]:
+    """Return the neighbours of each vertex, all by their number in the graph."""
+    number = {name: n for n, name in enumerate(graph)}
+    return tuple(tuple(number[b] for b in others) for others in graph.values())
+
+
+def missing_edge(graph: Neighbours, path: list[str]) -> str | None:
+    """Return the first step of a path that follows no edge, in words."""
+    step = next(((a, b) for a, b in pairwise(path) if b not in graph[a]), None)
+    return step and f"there is no edge from {step[0]} to {step[1]}"
+
+
 def weight_of(graph: Neighbours, path: list[str]) -> Number:
     """Return the weight of a path."""
     return sum(graph[a][b] for a, b in pairwise(path))

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 from typing import Any
 
 from ..shown import shown
-from .graph import check_graph, check_name, lightest_path, neighbours_of, vertices_of, weight_of
-from .puzzle import BadReference, PuzzleVerifier
+from .graph import (
+    check_graph,
+    check_name,
+    lightest_path,
+    missing_edge,
+    neighbours_of,
+    vertices_of,
+    weight_of,
+)
+from .puzzle import BadReference, ShortestVerifier
 from .reading import items, names, repeated
 
 _TO = re.compile(r"(?<=\s)to(?=\s)")
 
 
-class GraphPath(PuzzleVerifier):
+class GraphPath(ShortestVerifier):
     r"""Accept any path along edges from the start to the goal.
 
     The path names its vertices from first to last, ``A -> B -> D``, ``A, B, D``,
@@ -28,9 +35,6 @@ class GraphPath(PuzzleVerifier):
     Args:
         shortest: only paths of the least weight win, whatever the reference says.
     """
-
-    def __init__(self, *, shortest: bool = False) -> None:
-        self.shortest = shortest
 
     def check(self, reference: Any) -> None:
         """Check that another vertex can be reached from the start."""
@@ -61,9 +65,8 @@ class GraphPath(PuzzleVerifier):
             return f"leads from {path[0]} to {path[-1]}, not from {start} to {goal}"
         if (twice := repeated(path)) is not None:
             return f"visits {twice} twice"
-        for a, b in pairwise(path):
-            if b not in graph[a]:
-                return f"there is no edge from {a} to {b}"
+        if (fault := missing_edge(graph, path)) is not None:
+            return fault
         if self.demands("shortest", reference):
             least = weight_of(graph, lightest_path(graph, start, goal) or [])
             if (weight := weight_of(graph, path)) > least:

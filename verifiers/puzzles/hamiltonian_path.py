@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any
 
-from .graph import check_graph, neighbours_of, vertices_of
+from .graph import check_graph, missing_edge, neighbours_of, numbered, vertices_of
 from .puzzle import BadReference, PuzzleVerifier
 from .reading import items, names, repeated
 
@@ -51,17 +50,11 @@ class HamiltonianPath(PuzzleVerifier):
             return f"visits {twice} twice"
         if missing := graph.keys() - set(once):
             return f"does not visit {min(missing)}"
-        for a, b in pairwise(path):
-            if b not in graph[a]:
-                return f"there is no edge from {a} to {b}"
-        return None
+        return missing_edge(graph, path)
 
 
 def _solved(reference: Any) -> tuple[int, ...] | None:
-    graph = neighbours_of(reference)
-    number = {name: n for n, name in enumerate(graph)}
-    near = tuple(tuple(number[b] for b in graph[a]) for a in graph)
-    return hamiltonian(near, cycle=reference.get("cycle", False))
+    return hamiltonian(numbered(neighbours_of(reference)), cycle=reference.get("cycle", False))
 
 
 @lru_cache(maxsize=256)

@@ -144,7 +144,6 @@ def _difference(answer: Node, integrand: Node, written: str, variable: str) -> s
 
 @functools.lru_cache(maxsize=256)
 def _values_of(integrand: str, variable: str) -> dict[float, Any]:
-    """Return the values of an integrand."""
     tree = _read(integrand)
     return {} if tree is None else _values(tree, variable)
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from ..shown import shown
-from .puzzle import BadReference, PuzzleVerifier, check_list, check_whole, fields
+from .puzzle import BadReference, ShortestVerifier, check_list, check_whole, fields
 from .reading import Unreadable, items, repeated
 from .search import shortest_path
 
@@ -18,7 +18,7 @@ _PIECE = re.compile(r"[Nn](?=[a-z])")
 _LEAPS = [(1, 2), (2, 1), (2, -1), (1, -2), (-1, -2), (-2, -1), (-2, 1), (-1, 2)]
 
 
-class KnightPath(PuzzleVerifier):
+class KnightPath(ShortestVerifier):
     r"""Accept any way of a chess knight from the start to the goal.
 
     The way names its squares from first to last, ``a1, b3, c5``, ``a1 -> b3 -> c5`` or the like,
@@ -31,9 +31,6 @@ class KnightPath(PuzzleVerifier):
     Args:
         shortest: only shortest ways win, whatever the reference says.
     """
-
-    def __init__(self, *, shortest: bool = False) -> None:
-        self.shortest = shortest
 
     def check(self, reference: Any) -> None:
         """Check that one square can be reached from the other."""

@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any
 
 from ..shown import shown
-from .puzzle import BadReference, PuzzleVerifier, fields
+from .puzzle import BadReference, ShortestVerifier, fields
 from .reading import Unreadable, items
 from .search import shortest_path
 
@@ -20,7 +20,7 @@ STEPS = {"U": (-1, 0), "D": (1, 0), "L": (0, -1), "R": (0, 1)}
 MAX_CELLS = 10_000
 
 
-class Maze(PuzzleVerifier):
+class Maze(ShortestVerifier):
     r"""Accept any walk over open cells from ``S`` that ends on ``G``.
 
     Moves are letters (``RRDD``, ``R, R, D, D``), words (``right, down``), points of the compass
@@ -35,9 +35,6 @@ class Maze(PuzzleVerifier):
     Args:
         shortest: only shortest walks win, whatever the reference says.
     """
-
-    def __init__(self, *, shortest: bool = False) -> None:
-        self.shortest = shortest
 
     def check(self, reference: Any) -> None:
         """Check that the goal can be reached from the start."""

@@ -91,6 +91,17 @@ class PuzzleVerifier(Verifier):
         return bool(getattr(self, option) or reference.get(option, False))
 
 
+class ShortestVerifier(PuzzleVerifier):
+    """Accept a way to a goal; a reference may ask for one of the least length.
+
+    Args:
+        shortest: only shortest ways win, whatever the reference says.
+    """
+
+    def __init__(self, *, shortest: bool = False) -> None:
+        self.shortest = shortest
+
+
 class GridVerifier(PuzzleVerifier):
     """Read a grid or a table verbatim: the answer, or the whole reply if nothing marks one."""
 

@@ -64,7 +64,6 @@ class Queens(GridVerifier):
 
 
 def _read(text: str, n: int) -> list[Place]:
-    """Return the squares with a queen."""
     numbers = _numbers(text)
     if len(numbers) == n:
         squares = list(enumerate(numbers, start=1))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import re2
-
+from ..form.linear import Linear
 from ..shown import shown
 from ..text.boxes import boxes
 from ..text.extract import final_answer
@@ -17,6 +16,7 @@ from .puzzle import BadReference, PuzzleVerifier, fields
 
 _MOST_CHARACTERS = 20_000
 """Of all strings of a reference together."""
+_MEMORY = 1 << 19  # bytes of a compiled expression: the work for each character
 _LISTS = ("positive", "negative", "hidden_positive", "hidden_negative")
 _NOUNS = ("regex", "pattern", "regular expression")
 _SLASHES = re.compile(r"/(.*)/([a-z]{0,8})", re.DOTALL)
@@ -104,10 +104,9 @@ class RegexSynthesis(PuzzleVerifier):
                 f"{len(found)} characters, at most {most} are allowed", extracted=found[:200]
             )
         try:
-            pattern = _compiled(found)
-        except (re2.error, ValueError) as error:
-            why = f"RE2 cannot read it: {_reason(error)}"
-            return Verdict.unparseable(why, extracted=found)
+            pattern = Linear(found, memory=_MEMORY)
+        except ValueError as error:
+            return Verdict.unparseable(str(error), extracted=found)
         fault = _mistake(pattern, reference)
         if fault is not None:
             return Verdict.wrong(fault, extracted=found)
@@ -168,22 +167,8 @@ def _bare(text: str, positive: list[str]) -> str:
     return text
 
 
-def _compiled(pattern: str) -> Any:
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = 1 << 19  # bytes of the program: the work for each character
-    return re2.compile(pattern, options)
-
-
-def _mistake(pattern: Any, reference: Any) -> str | None:
+def _mistake(pattern: Linear, reference: Any) -> str | None:
     positive, negative = _strings(reference)
-    if any(pattern.fullmatch(s) is None for s in positive):
+    if not all(map(pattern.fills, positive)):
         return "misses a positive string"
-    if any(pattern.fullmatch(s) is not None for s in negative):
-        return "matches a negative string"
-    return None
-
-
-def _reason(error: Exception) -> str:
-    why = error.args[0] if isinstance(error, re2.error) else "it is no text"
-    return (why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why))[:200]
+    return "matches a negative string" if any(map(pattern.fills, negative)) else None

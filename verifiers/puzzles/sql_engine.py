@@ -131,7 +131,7 @@ class Database:
         Raises:
             Refused: the query cannot be run, has other columns, or takes more than it may.
         """
-        if first_word(query) not in ("select", "with", "values"):
+        if next(_lexemes(query), "") not in ("select", "with", "values"):
             raise Refused("compile_error", "it is no query: expected SELECT or WITH")
         self._left = self.steps
         try:
@@ -275,39 +275,32 @@ def _is_wide(value: Any) -> bool:
     return not isinstance(value, int) or abs(value) > _WIDEST
 
 
-_GAP = re.compile(r"\s+|--[^\n]*|/\*", re.ASCII)
-_WORD = re.compile(r"[A-Za-z_]+")
 _LEXEME = re.compile(
     r"--[^\n]*|'[^']*'|\"[^\"]*\"|`[^`]*`|\[[^\]]*\]?|[A-Za-z_]\w*|/\*|.", re.DOTALL
 )
 
 
-def first_word(query: str) -> str:
-    """Return the first word after blanks and comments, in lower case."""
+def _lexemes(query: str) -> Iterator[str]:
+    """Yield the words, quoted texts and signs of a query in lower case, without comments."""
     at = 0
-    while gap := _GAP.match(query, at):
-        at = gap.end()
-        if gap.group() == "/*":
-            end = query.find("*/", at)
-            at = len(query) if end < 0 else end + 2
-    found = _WORD.match(query, at)
-    return found.group().lower() if found else ""
-
-
-def asks_for_order(query: str) -> bool:
-    """Return True if a query ends in an ORDER BY that is not inside brackets."""
-    at, depth, last = 0, 0, ""
     while lexeme := _LEXEME.match(query, at):
         token, at = lexeme.group().lower(), lexeme.end()
         if token == "/*":
             end = query.find("*/", at)
             at = len(query) if end < 0 else end + 2
-        elif token in "()":
+        elif not token.isspace() and not token.startswith("--"):
+            yield token
+
+
+def asks_for_order(query: str) -> bool:
+    """Return True if a query ends in an ORDER BY that is not inside brackets."""
+    depth, last = 0, ""
+    for token in _lexemes(query):
+        if token in "()":
             depth += 1 if token == "(" else -1
         elif depth == 0 and token == "by" and last == "order":
             return True
-        if not token.isspace() and not token.startswith(("--", "/*")):
-            last = token
+        last = token
     return False
 
 

@@ -48,7 +48,6 @@ class Sudoku(GridVerifier):
 
 
 def _given(grid: Any) -> Grid:
-    """Return the grid of a reference."""
     if isinstance(grid, str):
         size = next((n for n in BOXES if n * n == len(grid)), 0)
         if not size or set(grid) - set(".0123456789"):

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from ..shown import shown
-from .puzzle import BadReference, PuzzleVerifier, check_list, fields
+from .puzzle import BadReference, ShortestVerifier, check_list, fields
 from .reading import items, names, repeated
 from .search import shortest_path
 
@@ -16,7 +16,7 @@ MAX_WORDS = 5_000
 _WORD = re.compile(r"[^\W\d_]{2,20}")
 
 
-class WordLadder(PuzzleVerifier):
+class WordLadder(ShortestVerifier):
     r"""Accept any ladder from the first word to the last, one letter changed at each step.
 
     The ladder names its words from first to last, ``cold -> cord -> card``, ``cold, cord, card``
@@ -28,9 +28,6 @@ class WordLadder(PuzzleVerifier):
     Args:
         shortest: only shortest ladders win, whatever the reference says.
     """
-
-    def __init__(self, *, shortest: bool = False) -> None:
-        self.shortest = shortest
 
     def check(self, reference: Any) -> None:
         """Check that a ladder joins two words of one length."""

@@ -43,7 +43,7 @@ Huge bf rm normalsize small boxed fbox
 _OPENING = frozenset(("in", "ge", "geq", "geqslant", "le", "leq", "leqslant"))
 """``x \\in \\boxed{[1,2]}`` and ``n \\ge \\boxed{5}`` box the answer; ``<`` may exclude it."""
 LINKS = frozenset(_LINK_NAMES.split()).union(TEXT_COMMANDS)
-_OPERATORS = frozenset("+/^_|<>≤≥≠×·⋅÷√±!²³\\")
+_OPERATORS = frozenset("+/^_{<>≤≥≠×·⋅÷√±²³\\")
 _DEGREES = re.compile(
     r"\^\s?(?:\{\s?(?:\\circ|°)\s?\}|\\circ(?![A-Za-z])|°|\{?\\?(?:text|mathrm)?\{?(?:st|nd|rd|th)\}{0,2})"
 )
@@ -146,14 +146,13 @@ def _before(before: str, formula: bool) -> str | None:
     if last == "}":
         return "" if not formula or _ARGUMENT.search(bare) else None
     if last in "([":
-        return _open_bracket(_stripped(bare[:-1]), formula)
+        rest = _stripped(bare[:-1])
+        return None if formula and (rest[-1:].isalnum() or rest[-1:] in {"-", "−"}) else ""
     if last == ">" and _ARROW.search(bare):
         return ""
     if last == "*":
         return None if (formula or glued) and re.search(r"[\w)}]\s?\*\Z", bare) else ""
-    if last == "|" or last == "{":
-        return None if formula or last == "{" else ""
-    if last == "!":
+    if last in "|!":
         return None if formula else ""
     if last in _OPERATORS:
         return "" if bare.endswith("\\\\") else None
@@ -165,10 +164,6 @@ def _before(before: str, formula: bool) -> str | None:
         word = re.search(r"[A-Za-z]+\Z", bare)
         return None if (formula or glued) and word and len(word[0]) < 3 else ""
     return ""
-
-
-def _open_bracket(rest: str, formula: bool) -> str | None:
-    return None if formula and (rest[-1:].isalnum() or rest[-1:] in {"-", "−"}) else ""
 
 
 def _after(text: str, end: int, formula: bool) -> str | None:
@@ -205,11 +200,9 @@ def _after(text: str, end: int, formula: bool) -> str | None:
         return None if first in "/^_×·÷" else ""
     if first in "-−–":
         return None if second.isalnum() or second in "\\({" or (formula and second == " ") else ""
-    if first == "!":
-        return None if formula else ""
     if first == "*":
         return None if rest[:2] != "**" and formula else ""
-    if first in "|<>":
+    if first in "!|<>":
         return None if formula else ""
     if first in "^_/+×·⋅÷±²³√":
         return None

@@ -2,6 +2,7 @@ r"""Read ``\boxed{}``: which boxes a reply has, and the text beside the one that
 
 from __future__ import annotations
 
+import functools
 import re
 
 from .answer import Answer
@@ -113,6 +114,7 @@ def _joined(before: str, content: str, after: str) -> str:
     return f"{before}{content}{after}"
 
 
+@functools.lru_cache(maxsize=4096)
 def boxed_or_bare(text: str) -> str:
     r"""Return a reference given alone, in ``$...$``, or as a solution that boxes it."""
     found = boxed(text)

@@ -139,7 +139,7 @@ def _latin(text: str) -> str:
     )
 
 
-def distinct(text: str, *, enough: int | None = None) -> int:
+def distinct(text: str) -> int:
     """Count the different words of a text; accents and new joins of known parts make no new one.
 
     Example:
@@ -152,8 +152,6 @@ def distinct(text: str, *, enough: int | None = None) -> int:
         bare = without_accents(word)
         whole.add(bare)
         parts.update(re.split("[-‐‑]", bare))
-        if enough is not None and min(len(whole), len(parts)) >= enough:
-            break
     return min(len(whole), len(parts))
 
 

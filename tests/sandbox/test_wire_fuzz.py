@@ -371,7 +371,7 @@ def test_mutated_requests_are_answered_or_end_the_guest(bare: BwrapBackend) -> N
     rng = random.Random(11)  # noqa: S311 - no secret
     whole = request_of(HELD, b"some input")
     head = len(whole) - len(HELD) - len(b"some input")
-    for number in range(40):
+    for number in range(16):
         if number % 2:
             data = frame(mutated(whole[4:head], rng)) + whole[head:]
         else:
@@ -479,11 +479,12 @@ def f(*args):
 """
 
 
-@pytest.mark.parametrize("seeds", [range(0, 20), range(20, 40)], ids=["first", "second"])
-def test_hostile_candidates_are_never_paid(make_box, seeds: range) -> None:
+@pytest.mark.bwrap
+def test_hostile_candidates_are_never_paid(make_bwrap) -> None:
+    """The guest's code is the same under every backend."""
     tests = "assert f([1]) == 'the answer'\nassert f(2, k=lambda x: x)[0] == ('other', 1)"
-    with make_box(slots=1, limits=Limits(cpu_s=0.5, wall_s=2.0)) as box:
-        for seed in seeds:
+    with make_bwrap(slots=1, limits=Limits(cpu_s=0.5, wall_s=2.0)) as box:
+        for seed in range(36):
             code = HOSTILE_CANDIDATE.format(seed=seed, real=REAL, odd=ODD_VALUES)
             check = box.check_tests(code, tests)
             assert (check.passed, check.solved) == (0, False), (seed, check)

@@ -33,7 +33,7 @@ from ..images.host_files import (
 )
 from ..limits import NETWORK_SETTINGS, Limits
 from .bpf import filter_program
-from .cgroup import ENTER, MemoryGroup, make_group, sweep_groups
+from .cgroup import Group, make_group, sweep_groups
 from .child_process import ChildProcess
 from .guest_source import ENVIRONMENT, foreign_uid, guest_command
 from .slot import Origin, Slot, SlotBroken
@@ -98,7 +98,7 @@ class BwrapBackend:
         seccomp = None if program is None else _file(program)
         hosts = _file(_HOSTS)
         inherited = [hosts] if seccomp is None else [hosts, seccomp]
-        group = make_group((self.limits.memory_mib + _GUEST_MIB) << 20)
+        group = make_group("slot", (self.limits.memory_mib + _GUEST_MIB) << 20)
         try:
             child = ChildProcess(
                 self.command(hosts, seccomp, group),
@@ -120,7 +120,7 @@ class BwrapBackend:
 
         return child.slot(Origin(self.name), end)
 
-    def command(self, hosts: int, seccomp: int | None, group: MemoryGroup | None) -> list[str]:
+    def command(self, hosts: int, seccomp: int | None, group: Group | None) -> list[str]:
         """Return a slot's command line, given descriptors of its /etc/hosts and its filter."""
         root = os.geteuid() == 0
         config = {
@@ -133,7 +133,9 @@ class BwrapBackend:
             "settings": NETWORK_SETTINGS,
         }
         more = ["--perms", "0444", "--ro-bind-data", str(hosts), "/etc/hosts"]
-        more += [] if group is None else group.view()
+        if group is not None:
+            # What the kernel keeps, in version 1 or 2; version 2 counts CPU time in the same group.
+            more += group.view("memory.kmem.usage_in_bytes", "memory.stat", "cpu.stat")
         command = [
             *_namespaces(root),
             *_view(self.limits.tmp_mib, self.packages, more, tools=self.tools),
@@ -141,8 +143,8 @@ class BwrapBackend:
             "--",
             *guest_command(os.path.realpath(sys.executable), config),
         ]
-        steps = [_NO_CRASH_HANDLER, *([] if group is None else [ENTER]), 'exec "$@"']
-        return ["/bin/sh", "-c", " && ".join(steps), str(group and group.path), *command]
+        start = ["/bin/sh", "-c", f'{_NO_CRASH_HANDLER} && exec "$@"', "sh"]
+        return [*start, *(group.entering() if group is not None else []), *command]
 
     def close(self) -> None:
         """Do nothing: nothing outlives the slots."""

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from ..backends.bpf import filter_program
 from ..backends.bwrap import bwrap_fault
+from ..backends.cgroup import Group, groups_fault, make_group, sweep_groups
 from ..backends.child_process import ChildProcess
 from ..backends.process_id import is_alive, process_id
 from ..backends.slot import SlotBroken
@@ -40,7 +41,6 @@ from .docker import (
     SUPERVISOR_MIB,
     ImageFacts,
 )
-from .groups import SessionGroup, groups_fault, make_session_group, sweep_session_groups
 from .layers import daemons_image, layers_of
 from .limits import SessionLimits
 from .supervisor import PATH, cache_folder, supervisor_path
@@ -72,7 +72,7 @@ shift 2 && exec "$@"
 class View:
     """A started session and the channel to its supervisor."""
 
-    def __init__(self, child: ChildProcess, group: SessionGroup, folder: Path) -> None:
+    def __init__(self, child: ChildProcess, group: Group, folder: Path) -> None:
         self._child = child
         self._group = group
         self._folder = folder
@@ -147,7 +147,7 @@ class BwrapSessions:
         self._lower: dict[str, str] = {}
         self._facts: dict[str, ImageFacts] = {}
         self._numbers = itertools.count()
-        sweep_session_groups()
+        sweep_groups()
         for left in _home().glob(f"{_NAME}-*-*-*"):
             pid, started = left.name.split("-")[1:3]
             if not is_alive(f"{pid}-{started}"):
@@ -192,9 +192,11 @@ class BwrapSessions:
         name = f"{_NAME}-{process_id()}-{next(self._numbers)}"
         folder = _home() / name
         folder.mkdir()
-        group = make_session_group(
-            name, (limits.memory_mib + SUPERVISOR_MIB) << 20, limits.pids + 2, limits.cpus
-        )
+        memory = (limits.memory_mib + SUPERVISOR_MIB) << 20
+        group = make_group("session", memory, limits.pids + 2, limits.cpus)
+        if group is None:
+            folder.rmdir()
+            raise SandboxUnavailable("this user may make no control groups any more: use Docker")
         program = filter_program(spare_init=True)
         if program is None:
             raise SandboxUnavailable("no filter of system calls is known for this machine")
@@ -234,7 +236,7 @@ class BwrapSessions:
         self._snapshots.clear()
 
 
-def _bwrap(folder: Path, group: SessionGroup, seccomp: int) -> list[str]:
+def _bwrap(folder: Path, group: Group, seccomp: int) -> list[str]:
     """Return what shows a session its files and starts its supervisor."""
     command = ["bwrap", "--die-with-parent", "--as-pid-1", "--new-session", "--hostname", "session"]
     command += ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]

@@ -10,7 +10,7 @@ from assay.envs.harbor import CommandAgent, HarborEnv, HarborTask, nop, run_tria
 from assay.envs.tools.calls import written_call
 from assay.sandbox import Sandbox
 from assay.sandbox.backends.bwrap import bwrap_fault
-from assay.sandbox.sessions.groups import groups_fault
+from assay.sandbox.backends.cgroup import groups_fault
 
 TABLE = tomllib.loads(Path(__file__).with_name("harbor_attacks.toml").read_text("utf-8"))
 COMPARE = """#!/bin/bash

@@ -19,9 +19,9 @@ import pytest
 
 from assay.sandbox import ImageUnavailable, Limits, Sandbox, SandboxError, build_image, describe
 from assay.sandbox.backends.bwrap import bwrap_fault
+from assay.sandbox.backends.cgroup import groups_fault
 from assay.sandbox.backends.docker import connect, daemon_fault
 from assay.sandbox.backends.registry import BACKENDS
-from assay.sandbox.sessions.groups import groups_fault
 
 
 def skip_or_fail(fault: str) -> NoReturn:

@@ -20,7 +20,8 @@ import docker
 import pytest
 
 from assay.sandbox import ImageUnavailable, Limits, Result, RunStatus, Sandbox, SandboxUnavailable
-from assay.sandbox.backends.docker import DockerBackend, check_bounds, connect
+from assay.sandbox.backends.container import check_bounds
+from assay.sandbox.backends.docker import DockerBackend, connect
 from assay.sandbox.backends.slot import SlotBroken
 from assay.sandbox.backends.tunnel import end_tunnels
 

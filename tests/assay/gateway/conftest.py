@@ -22,7 +22,7 @@ from assay.gateway.transformers_engine import TransformersEngine
 from assay.grpo import VLLMServer, load_model, tiny_model
 from assay.sandbox import Sandbox
 from assay.sandbox.backends.bwrap import bwrap_fault
-from assay.sandbox.sessions.groups import groups_fault
+from assay.sandbox.backends.cgroup import groups_fault
 
 torch.set_num_threads(1)
 PROGRAM = """

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import platform
 import tarfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from ..backends.infrastructure_failure import infrastructure_failure
 from ..backends.process_id import is_alive, process_id
 from ..backends.slot import SlotBroken
 from ..errors import ImageUnavailable, SandboxError
+from ..images.archive import docker_machine
 from ..images.description import describe
 from ..trees import count_files
 from .channel import Channel, ChannelBroken
@@ -43,33 +43,29 @@ OF_SUPERVISOR = ("SETPCAP", "SYS_NICE")
 AGAINST_OOM = "SYS_RESOURCE"
 """With it the kernel never kills the supervisor for memory. A daemon in a container may lack it."""
 
-_MASKED = (
-    *("/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys"),
-    *("/proc/latency_stats", "/proc/sched_debug", "/proc/scsi", "/proc/timer_list"),
-    *("/proc/timer_stats", "/sys/devices/virtual/powercap", "/sys/firmware"),
+MASKED = (
+    *("/proc/acpi", "/proc/asound", "/proc/driver", "/proc/fs", "/proc/interrupts", "/proc/kcore"),
+    *("/proc/keys", "/proc/latency_stats", "/proc/mtrr", "/proc/sched_debug", "/proc/scsi"),
+    *("/proc/timer_list", "/proc/timer_stats", "/proc/tty"),
+    *("/sys/devices/virtual/powercap", "/sys/firmware"),
     # Of the kernel's memory; root of a session could read them.
     *("/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags"),
     *("/proc/slabinfo", "/proc/vmallocinfo"),
-    # Root of a session could choose process 1 as the next to be killed for memory.
-    *("/proc/1/oom_adj", "/proc/1/oom_score_adj", "/proc/1/task/1/oom_score_adj"),
+    # Root of a session could slow process 1 down, or have it killed next for memory.
+    *("/proc/1/autogroup", "/proc/1/oom_adj", "/proc/1/oom_score_adj"),
+    "/proc/1/task/1/oom_score_adj",
 )
+"""What sessions do not see of the machine: folders are empty, files hold nothing."""
+
 MOST_FILES = 200_000
 """Files and folders that a session may make."""
 
-_MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True)
 class ImageFacts:
-    """What a session takes from its image.
-
-    Attributes:
-        digest: of the image.
-        environment: variables.
-        folder: in which commands start.
-        user: that they run as.
-    """
+    """What a session takes from its image: digest, variables, first folder and user."""
 
     digest: str
     environment: Mapping[str, str]
@@ -172,11 +168,10 @@ class DockerSessions:
     def errors(self, what: str) -> Iterator[None]:
         """Turn the daemon's faults into a SandboxError."""
         import docker.errors
-        import requests
 
         try:
             yield
-        except (docker.errors.DockerException, requests.RequestException, OSError) as error:
+        except (docker.errors.DockerException, OSError) as error:  # requests' are OSErrors
             raise SandboxError(f"{what}: {explained(error)}") from error
 
     def facts(self, image: str) -> ImageFacts:
@@ -197,7 +192,7 @@ class DockerSessions:
                 ) from error
         digest = found["Id"]
         if digest not in self._facts:
-            machine = _MACHINES.get(platform.machine(), platform.machine())
+            machine = docker_machine()
             if found.get("Architecture") not in ("", None, machine):
                 raise ImageUnavailable(
                     f"image {image!r} is for {found['Architecture']} and the supervisor of "
@@ -286,7 +281,7 @@ class DockerSessions:
             storage_opt={"size": f"{limits.disk_mib}m"} if quota else None,
         )
         host = found["host_config"]
-        host["MaskedPaths"] = list(_MASKED)
+        host["MaskedPaths"] = list(MASKED)
         if self._binds:
             bind = {"Type": "bind", "Source": str(supervisor_path()), "Target": PATH}
             host["Mounts"] = [{**bind, "ReadOnly": True}]

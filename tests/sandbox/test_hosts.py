@@ -350,12 +350,10 @@ def test_tcp_with_certificates(
 
 
 @pytest.fixture(scope="module")
-def sshd(tmp_path_factory: pytest.TempPathFactory):
+def sshd(tmp_path_factory: pytest.TempPathFactory, skip_or_fail):
     """An SSH server of our own, and in PATH an ssh that knows it; the address of this machine."""
     if os.geteuid() or shutil.which("sshd") is None or shutil.which("ssh") is None:
-        if os.environ.get("ASSAY_REQUIRE_DOCKER") == "1":
-            pytest.fail("SSH needs root and sshd: apt-get install openssh-server")
-        pytest.skip("SSH needs root and sshd: apt-get install openssh-server")
+        skip_or_fail("SSH needs root and sshd: apt-get install openssh-server")
     folder, port = tmp_path_factory.mktemp("ssh"), free_port()
     for key in ("host", "user"):
         command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key)]

@@ -162,7 +162,8 @@ def _homes(controllers: tuple[str, ...]) -> dict[str, Path] | None:
     with contextlib.suppress(OSError):
         for homes in _candidates(Path("/proc/self/cgroup").read_text(), controllers, _ROOT):
             with contextlib.suppress(OSError):
-                _made(homes, f"assay-probe-{process_id()}-0", 64 << 20, 8, 1.0).remove()
+                name = f"assay-probe-{process_id()}-{next(_numbers)}"  # another thread may look too
+                _made(homes, name, 64 << 20, 8, 1.0).remove()
                 return homes
     return None
 

@@ -71,10 +71,9 @@ def encode(value: Any, export: Export = _no_export, depth: int = 0) -> Any:
 
 
 def _encode_rare(value: Any, kind: type, export: Export, depth: int) -> Any:
-    # A class of another metaclass may have no hash, or one of the program's.
-    encoder = _ENCODERS.get(kind) if type(kind) is type else None
-    if encoder is not None:
-        return {kind.__name__: encoder(value)}
+    for known, encoder in _ENCODERS.items():
+        if kind is known:  # by identity: a class may have no hash, or one of the program's
+            return {kind.__name__: encoder(value)}
     if isinstance(value, type) and _TYPES.get(value.__name__) is value:
         return {"type": value.__name__}
     if kind.__module__.partition(".")[0] == "numpy" and hasattr(value, "tolist"):

@@ -241,7 +241,10 @@ def test_a_program_on_a_lost_host_runs_on_another(image: str, second) -> None:
 
 
 @pytest.mark.docker
-def test_a_host_that_comes_back_is_used_again(image: str, second) -> None:
+def test_a_host_that_comes_back_is_used_again(
+    image: str, second, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assay.sandbox.backends.hosts.PATIENCE_S", 1.0)  # of each of three starts
     with Sandbox(image, hosts=[second.url], slots=1) as box:
         box.run("")
         second.stop()

@@ -172,7 +172,7 @@ def test_an_interpreter_that_ends_waits_for_nothing_and_leaves_nothing(
 @pytest.mark.bwrap
 def test_pickled_boxes_in_a_pool_of_processes(make_bwrap) -> None:
     context = multiprocessing.get_context("spawn")
-    with make_bwrap(slots=1, idle_s=7.0) as own, ProcessPoolExecutor(2, context) as pool:
+    with make_bwrap(slots=1, idle_s=7.0) as own, ProcessPoolExecutor(1, context) as pool:
         assert own.run("print(0)").stdout == "0\n"
         calls = [pool.submit(methodcaller("run", f"print({i})"), own) for i in range(6)]
         assert [call.result(HANG_S).stdout for call in calls] == [f"{i}\n" for i in range(6)]

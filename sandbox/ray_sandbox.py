@@ -286,19 +286,21 @@ class RaySandbox(Batches):
                     return
                 new = [_Node(facts) for id_, facts in alive.items() if id_ not in self._nodes]
                 self._nodes = {id_: node for id_, node in self._nodes.items() if id_ in alive}
-                again = [node for node in self._nodes.values() if self._should_restart(node)]
+                now = time.monotonic()
+                again = [
+                    node
+                    for node in self._nodes.values()
+                    if not node.starting and node.actor is None and now >= node.rests_until
+                ]
                 for node in [*new, *again]:
                     node.starting = True
                     self._nodes[node.id] = node
-                self._looked = time.monotonic()
+                self._looked = now
                 self._changed.notify_all()
         finally:
             self._looking.release()
         for node in [*new, *again]:
             threading.Thread(target=self._start, args=(node,), daemon=True).start()
-
-    def _should_restart(self, node: _Node) -> bool:
-        return not node.starting and node.actor is None and time.monotonic() >= node.rests_until
 
     def _start(self, node: _Node) -> None:
         """Bring up a node's box; where that fails, leave the node out for a while."""

@@ -106,17 +106,18 @@ class Sandbox(Batches):
         self.idle_s = idle_s
         self._wanted = chosen
         self._options = Options(limits, modules, False, image, hosts, runtime, slots)
-        self._arguments: dict[str, Any] = {
-            "image": image,
-            "slots": slots,
-            "limits": limits,
-            "backend": backend,
-            "preload": modules,
-            "idle_s": idle_s,
-            "unsafe": unsafe,
-            "hosts": hosts,
-            "runtime": runtime,
-        }
+        self._again = functools.partial(
+            Sandbox,
+            image,
+            slots=slots,
+            limits=limits,
+            backend=backend,
+            preload=modules,
+            idle_s=idle_s,
+            unsafe=unsafe,
+            hosts=hosts,
+            runtime=runtime,
+        )
         self._pool: Pool | None = None
         self._tool_pools: dict[Limits, Pool] = {}
         self._compiler = Compiler()
@@ -463,13 +464,13 @@ class Sandbox(Batches):
 
     def __repr__(self) -> str:
         pool = self._pool
-        unsafe = f"{ProcessBackend.name}, " if self._arguments["unsafe"] else ""
+        unsafe = f"{ProcessBackend.name}, " if self._wanted == "process" else ""
         state = pool.backend.name if pool is not None else f"{unsafe}not started"
         return f"Sandbox({state}, slots={self._size or 'as the hosts have cores'})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the arguments: the copy starts slots of its own."""
-        return functools.partial(Sandbox, **self._arguments), ()
+        return self._again, ()
 
     def _bounds(self, limits: Limits | None) -> Limits:
         if limits is None:
@@ -484,15 +485,11 @@ class Sandbox(Batches):
         return limits
 
     def _send(self, mode: Mode, code: bytes, data: bytes, limits: Limits) -> Answer:
-        less = limits.memory_mib < self.limits.memory_mib
-        return send(self._slots(), Request(mode, code, data, limits, less))
+        return send(self._slots(), Request(mode, code, data, limits))
 
     def _ask(self, request: Request) -> Answer:
-        less = request.limits.memory_mib < self.limits.memory_mib
         pool = self._slots()
-        if not pool.backend.tools:
-            pool = self._tool_slots(self.limits)
-        return send(pool, replace(request, less_memory=less))
+        return send(pool if pool.backend.tools else self._tool_slots(self.limits), request)
 
     def _tool_slots(self, limits: Limits) -> Pool:
         """Return slots for compilers and scripts: a slot has its memory and its view for life."""

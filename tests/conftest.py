@@ -9,12 +9,13 @@ import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
 from assay.sandbox import SandboxError, build_image, describe
 from assay.sandbox.backends.bwrap import bwrap_fault
+from assay.sandbox.backends.docker import daemon_fault
 
 # The command line's console keeps the width that it finds when it is first imported: not that of
 # whichever test happens to be the first.
@@ -41,15 +42,26 @@ def _modules(name: str) -> list[ModuleType]:
         return [package, *(import_module(module.name) for module in inner)]
 
 
-@functools.cache
-def _bwrap_fault() -> str | None:
-    return bwrap_fault()
+_faults = {"bwrap": functools.cache(bwrap_fault), "docker": functools.cache(daemon_fault)}
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip what needs bubblewrap without it."""
-    if item.get_closest_marker("bwrap") and (fault := _bwrap_fault()):
-        pytest.skip(fault)
+    """Skip what needs bubblewrap or a Docker daemon without it."""
+    for name, find in _faults.items():
+        if item.get_closest_marker(name) and (fault := find()):
+            _skip_or_fail(fault) if name == "docker" else pytest.skip(fault)
+
+
+def _skip_or_fail(fault: str) -> NoReturn:
+    if os.environ.get("ASSAY_REQUIRE_DOCKER") == "1":
+        pytest.fail(fault)
+    pytest.skip(fault)
+
+
+@pytest.fixture(scope="session")
+def skip_or_fail() -> Callable[[str], NoReturn]:
+    """Skip for want of a daemon or toolchain, or fail where the run says that there must be one."""
+    return _skip_or_fail
 
 
 @pytest.fixture(scope="session")
@@ -58,9 +70,7 @@ def shell_image() -> str:
     try:
         build_image(description=describe("shell"))
     except SandboxError as error:
-        if os.environ.get("ASSAY_REQUIRE_DOCKER") == "1":
-            pytest.fail(str(error))
-        pytest.skip(str(error))
+        _skip_or_fail(str(error))
     return describe("shell").tag
 
 

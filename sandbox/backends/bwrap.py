@@ -33,7 +33,7 @@ from ..images.host_files import (
 )
 from ..limits import NETWORK_SETTINGS, Limits
 from .bpf import filter_program
-from .cgroup import ENTER, MemoryGroup, make_group, sweep_groups
+from .cgroup import Group, make_group, sweep_groups
 from .child_process import ChildProcess
 from .guest_source import ENVIRONMENT, foreign_uid, guest_command
 from .slot import Origin, Slot, SlotBroken
@@ -54,6 +54,7 @@ _SHM_MIB = 16
 _GUEST_MIB = 32
 _TMP = "/tmp"  # noqa: S108 - the sandbox's own
 _PACKAGES = "/opt/packages"
+CAPABILITIES = ("SETUID", "SETGID", "KILL")
 # At 1 the kernel starts no handler of crashes, which would be root, outside of every limit.
 _NO_CRASH_HANDLER = "{ prlimit --pid $$ --core=1:1 2>/dev/null || ulimit -c 0; }"
 
@@ -95,10 +96,10 @@ class BwrapBackend:
             SlotBroken: it did not come up.
         """
         program = filter_program()
-        seccomp = None if program is None else _file(program)
-        hosts = _file(_HOSTS)
+        seccomp = None if program is None else memory_file(program)
+        hosts = memory_file(_HOSTS)
         inherited = [hosts] if seccomp is None else [hosts, seccomp]
-        group = make_group((self.limits.memory_mib + _GUEST_MIB) << 20)
+        group = make_group("slot", (self.limits.memory_mib + _GUEST_MIB) << 20)
         try:
             child = ChildProcess(
                 self.command(hosts, seccomp, group),
@@ -120,35 +121,36 @@ class BwrapBackend:
 
         return child.slot(Origin(self.name), end)
 
-    def command(self, hosts: int, seccomp: int | None, group: MemoryGroup | None) -> list[str]:
+    def command(self, hosts: int, seccomp: int | None, group: Group | None) -> list[str]:
         """Return a slot's command line, given descriptors of its /etc/hosts and its filter."""
-        root = os.geteuid() == 0
         config = {
             "uid_base": foreign_uid(),
             "memory_cgroup": group is not None,
-            "process_limit": root or _counts_by_namespace(),
+            "process_limit": os.geteuid() == 0 or _counts_by_namespace(),
             "preload": list(self.preload),
             "site": False,
             "paths": [_PACKAGES] if self.packages else [],
             "settings": NETWORK_SETTINGS,
         }
         more = ["--perms", "0444", "--ro-bind-data", str(hosts), "/etc/hosts"]
-        more += [] if group is None else group.view()
+        if group is not None:
+            # What the kernel keeps, in version 1 or 2; version 2 counts CPU time in the same group.
+            more += group.view("memory.kmem.usage_in_bytes", "memory.stat", "cpu.stat")
         command = [
-            *_namespaces(root),
+            *namespaces("sandbox", CAPABILITIES),
             *_view(self.limits.tmp_mib, self.packages, more, tools=self.tools),
             *([] if seccomp is None else ["--seccomp", str(seccomp)]),
             "--",
             *guest_command(os.path.realpath(sys.executable), config),
         ]
-        steps = [_NO_CRASH_HANDLER, *([] if group is None else [ENTER]), 'exec "$@"']
-        return ["/bin/sh", "-c", " && ".join(steps), str(group and group.path), *command]
+        start = ["/bin/sh", "-c", f'{_NO_CRASH_HANDLER} && exec "$@"', "sh"]
+        return [*start, *(group.entering() if group is not None else []), *command]
 
     def close(self) -> None:
         """Do nothing: nothing outlives the slots."""
 
 
-def _file(content: bytes) -> int:
+def memory_file(content: bytes) -> int:
     """Return a descriptor of this content, to inherit."""
     file = os.memfd_create("bwrap")
     os.write(file, content)
@@ -156,15 +158,16 @@ def _file(content: bytes) -> int:
     return file
 
 
-def _namespaces(root: bool) -> list[str]:
-    command = ["bwrap", "--die-with-parent", "--as-pid-1", "--new-session", "--hostname", "sandbox"]
-    if not root:
+def namespaces(hostname: str, capabilities: Sequence[str]) -> list[str]:
+    """Return the start of a command line, with root's rights inside if root runs it."""
+    command = ["bwrap", "--die-with-parent", "--as-pid-1", "--new-session", "--hostname", hostname]
+    if os.geteuid() != 0:
         return [*command, "--unshare-all", "--cap-drop", "ALL"]
     # In a user namespace root would be the only user, and could become no other.
     command += ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
     command += ["--unshare-cgroup-try", "--cap-drop", "ALL"]
-    for capability in ("CAP_SETUID", "CAP_SETGID", "CAP_KILL"):
-        command += ["--cap-add", capability]
+    for capability in capabilities:
+        command += ["--cap-add", f"CAP_{capability}"]
     return command
 
 
@@ -247,7 +250,7 @@ def bwrap_fault() -> str | None:
         return "bubblewrap is not installed: apt-get install bubblewrap"
     python = [os.path.realpath(sys.executable), "-I", "-S", "-c", ""]
     try:
-        command = [*_namespaces(os.geteuid() == 0), *_view(1), "--", *python]
+        command = [*namespaces("sandbox", CAPABILITIES), *_view(1), "--", *python]
         done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     except ImageUnavailable as error:
         return str(error)

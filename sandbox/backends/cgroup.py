@@ -1,7 +1,7 @@
-"""A control group of memory for one slot, where this user may make one.
+"""Control groups of one slot or session under bubblewrap, where this user may make some.
 
-Bubblewrap makes none. With one the kernel bounds a program as a whole, whatever it holds its
-memory in: pages of many processes, files in /tmp, memory files, buffers of pipes and sockets.
+Bubblewrap makes none. With one of memory the kernel bounds programs as a whole, whatever they hold
+their memory in: pages of many processes, files in /tmp, memory files, buffers of pipes and sockets.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,128 +17,173 @@ from pathlib import Path
 
 from .process_id import is_alive, process_id
 
-_ROOT = Path("/sys/fs/cgroup")
-_NAME = "assay-slot"
-ENTER = 'echo 0 >"$0/cgroup.procs"'
-"""Shell command by which the shell, and what it becomes, enters the group whose folder is $0."""
+MEMORY = ("memory",)
+ALL = ("memory", "pids", "cpu")
 
-_REMOVE_S = 2.0
+_ROOT = Path("/sys/fs/cgroup")
+_COUNTS = {
+    "memory.oom_control": "/sys/fs/cgroup/memory/memory.oom_control",
+    "memory.events": "/sys/fs/cgroup/memory.events",
+}
+"""Where versions 1 and 2 count what was killed for memory, here and inside."""
+
+_PERIOD_US = 100_000
+_REMOVE_S = 5.0
 _numbers = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryGroup:
-    """A control group that nothing is in yet.
+class Group:
+    """Control groups that nothing is in yet: a folder by controller, all the same in version 2."""
 
-    Attributes:
-        path: its folder.
-        events: its file that counts what the kernel killed.
-        seen_as: where the guest looks for that file.
-    """
+    folders: dict[str, Path]
 
-    path: Path
-    events: str
-    seen_as: str
+    def entering(self) -> list[str]:
+        """Return the start of a command line that puts what follows into them."""
+        each = dict.fromkeys(self.folders.values())
+        enter = " && ".join(f'echo 0 >"{folder}/cgroup.procs"' for folder in each)
+        return ["/bin/sh", "-c", f'{enter} && exec "$@"', "sh"]
 
-    def view(self) -> list[str]:
-        """Return what bubblewrap shows of it, for the guest."""
-        shown = ["--ro-bind", str(self.path / self.events), self.seen_as]
-        # What the kernel keeps, in version 1 or 2; version 2 counts CPU time in the same group.
-        for name in ("memory.kmem.usage_in_bytes", "memory.stat", "cpu.stat"):
-            seen_as = Path(self.seen_as).with_name(name)
-            shown += ["--ro-bind-try", str(self.path / name), str(seen_as)]
-        return shown
+    def view(self, *more: str) -> list[str]:
+        """Return what bubblewrap shows of them: the count of what was killed for memory.
+
+        Args:
+            more: further files of the controller of memory.
+        """
+        memory = self.folders["memory"]
+        for name, seen in _COUNTS.items():
+            if (memory / name).exists():
+                shown = ["--ro-bind", str(memory / name), seen]
+                for other in more:
+                    seen_as = str(Path(seen).with_name(other))
+                    shown += ["--ro-bind-try", str(memory / other), seen_as]
+                return shown
+        return []
+
+    def killed_for_memory(self) -> bool:
+        """Return whether the kernel killed something in them for memory, as far as it can tell."""
+        for name in _COUNTS:
+            with contextlib.suppress(OSError):
+                text = (self.folders["memory"] / name).read_text()
+                return "oom_kill " not in text or bool(re.search(r"^oom_kill [1-9]", text, re.M))
+        return True
 
     def remove(self) -> None:
-        """Delete it, as soon as the kernel has buried what was in it."""
+        """Delete them, as soon as the kernel has buried what was in them.
+
+        What is left after some seconds the next client's sweep takes.
+        """
         deadline = time.monotonic() + _REMOVE_S
-        while True:
-            try:
-                self.path.rmdir()
-            except FileNotFoundError:
-                return
-            except OSError:
-                if time.monotonic() > deadline:
-                    return  # the next client's sweep takes it
+        for folder in dict.fromkeys(self.folders.values()):
+            while folder.exists() and time.monotonic() < deadline:
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+                    break
                 time.sleep(0.005)
-            else:
-                return
+
+
+def groups_fault() -> str | None:
+    """Return why sessions cannot be bounded here, or ``None`` if they can."""
+    if _homes(ALL) is None:
+        return (
+            "sessions under bubblewrap need control groups of memory, pids and cpu that this user "
+            "may make: use Docker, or delegate them (systemd-run --property=Delegate=yes)"
+        )
+    return None
 
 
 def can_group() -> bool:
-    """Return whether this user may make such groups here."""
-    return _home() is not None
+    """Return whether this user may make groups of memory here."""
+    return _homes(MEMORY) is not None
 
 
-def make_group(memory_bytes: int) -> MemoryGroup | None:
-    """Return a group that may hold this much memory, or ``None`` if this user may make none."""
-    home = _home()
-    if home is None:
-        return None
-    path = home / f"{_NAME}-{process_id()}-{next(_numbers)}"
+def make_group(kind: str, memory_bytes: int, pids: int = 0, cpus: float = 0.0) -> Group | None:
+    """Make groups, or return ``None`` if this user may make none.
+
+    Args:
+        kind: what they are for; part of their name.
+        memory_bytes: what they may hold.
+        pids: processes and threads at one time; 0 for no group of them, nor of cores.
+        cpus: cores.
+    """
+    homes = _homes(ALL if pids else MEMORY)
+    name = f"assay-{kind}-{process_id()}-{next(_numbers)}"
     with contextlib.suppress(OSError):
-        return _limited(path, memory_bytes)
-    with contextlib.suppress(OSError):
-        path.rmdir()
+        return None if homes is None else _made(homes, name, memory_bytes, pids, cpus)
     return None
 
 
 def sweep_groups() -> None:
     """Delete the empty groups of clients that are no more."""
-    home = _home()
-    for path in home.glob(f"{_NAME}-*-*-*") if home is not None else ():
-        pid, started = path.name.split("-")[2:4]
-        if pid.isdigit() and not is_alive(f"{pid}-{started}"):
-            with contextlib.suppress(OSError):
-                path.rmdir()
+    homes = {**(_homes(ALL) or {}), **(_homes(MEMORY) or {})}
+    for home in dict.fromkeys(homes.values()):
+        for path in home.glob("assay-*-*-*-*"):
+            pid, started = path.name.split("-")[2:4]
+            if pid.isdigit() and not is_alive(f"{pid}-{started}"):
+                with contextlib.suppress(OSError):
+                    path.rmdir()
 
 
-def _limited(path: Path, memory_bytes: int) -> MemoryGroup:
-    path.mkdir()
-    if (path / "memory.max").exists():
-        (path / "memory.max").write_text(str(memory_bytes))
-        with contextlib.suppress(FileNotFoundError):  # a kernel without swap
-            (path / "memory.swap.max").write_text("0")
-        return MemoryGroup(path, "memory.events", "/sys/fs/cgroup/memory.events")
-    (path / "memory.limit_in_bytes").write_text(str(memory_bytes))
-    with contextlib.suppress(FileNotFoundError):
-        (path / "memory.memsw.limit_in_bytes").write_text(str(memory_bytes))
-    return MemoryGroup(path, "memory.oom_control", "/sys/fs/cgroup/memory/memory.oom_control")
+def _made(homes: dict[str, Path], name: str, memory_bytes: int, pids: int, cpus: float) -> Group:
+    group = Group({controller: home / name for controller, home in homes.items()})
+    try:
+        for folder in dict.fromkeys(group.folders.values()):
+            folder.mkdir()
+        quota = int(cpus * _PERIOD_US)
+        if (group.folders["memory"] / "memory.max").exists():
+            bounds = {
+                "memory.max": memory_bytes,
+                "memory.swap.max": 0,
+                "pids.max": pids,
+                "cpu.max": f"{quota} {_PERIOD_US}",
+            }
+        else:
+            bounds = {
+                "memory.limit_in_bytes": memory_bytes,
+                "memory.memsw.limit_in_bytes": memory_bytes,
+                "pids.max": pids,
+                "cpu.cfs_period_us": _PERIOD_US,
+                "cpu.cfs_quota_us": quota,
+            }
+        for file, bound in bounds.items():
+            folder = group.folders.get(file.partition(".")[0])
+            of_swap = ".swap." in file or ".memsw." in file  # which not every kernel has
+            if folder is not None and ((folder / file).exists() or not of_swap):
+                (folder / file).write_text(str(bound))
+    except OSError:
+        group.remove()
+        raise
+    return group
 
 
 @functools.cache
-def _home() -> Path | None:
-    """Return the group that ours go under: the nearest above this process that may have some."""
+def _homes(controllers: tuple[str, ...]) -> dict[str, Path] | None:
+    """Return the groups that ours go under, by controller: the nearest that may have some."""
     with contextlib.suppress(OSError):
-        for folder in _candidates(Path("/proc/self/cgroup").read_text(), _ROOT):
-            probe = folder / f"{_NAME}-{process_id()}-probe"
+        for homes in _candidates(Path("/proc/self/cgroup").read_text(), controllers, _ROOT):
             with contextlib.suppress(OSError):
-                try:
-                    _limited(probe, 64 << 20)
-                    return folder
-                finally:
-                    probe.rmdir()
+                name = f"assay-probe-{process_id()}-{next(_numbers)}"  # another thread may look too
+                _made(homes, name, 64 << 20, 8, 1.0).remove()
+                return homes
     return None
 
 
-def _candidates(groups: str, root: Path) -> Iterator[Path]:
-    """Return folders that may hold groups with a bound on memory.
+def _candidates(groups: str, controllers: tuple[str, ...], root: Path) -> Iterator[dict[str, Path]]:
+    """Return folders that may hold groups with these bounds.
 
     Args:
         groups: the text of ``/proc/self/cgroup``.
+        controllers: of version 1, each of which has a group of its own.
         root: where control groups are mounted.
     """
+    own: dict[str, str] = {}
     for line in groups.splitlines():
-        _, controllers, own = line.split(":", 2)
-        if "memory" in controllers.split(","):  # version 1
-            yield root / "memory" / own.lstrip("/")
-            return
-    for line in groups.splitlines():
-        if line.startswith("0::"):  # version 2: a group with processes hands on no controllers
-            folder = root / line[3:].lstrip("/")
-            for above in (folder, *folder.parents):
-                handed_on = above / "cgroup.subtree_control"
-                if handed_on.is_file() and "memory" in handed_on.read_text().split():
-                    yield above
-                if above == root:
-                    return
+        _, names, path = line.split(":", 2)
+        own |= dict.fromkeys(names.split(","), path.lstrip("/"))
+    if all(controller in own for controller in controllers):
+        yield {controller: root / controller / own[controller] for controller in controllers}
+    elif "" in own:  # version 2: a group with processes hands on no controllers, but one above may
+        folder = root / own[""]
+        for above in (folder, *folder.parents):
+            if above.is_relative_to(root):
+                yield dict.fromkeys(controllers, above)

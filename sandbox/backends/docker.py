@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 import random
 import re
-import socket
 import sys
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 from ..errors import ImageUnavailable, SandboxUnavailable
-from ..limits import NETWORK_SETTINGS, Limits
+from ..limits import Limits
 from ..redaction import redact
 from .address import default_address, explained, open_client, unreachable
+from .container import LABEL, Container, hardened, is_left_behind, remove_container
 from .guest_source import ENVIRONMENT, guest_command
 from .infrastructure_failure import daemon_time, infrastructure_failure
-from .process_id import is_alive, process_id
-from .seccomp import docker_profile
 from .slot import Origin, Slot, SlotBroken, Unreachable
 
 DEFAULT_IMAGE = f"assay-python:{sys.version_info.major}.{sys.version_info.minor}"
 PRELOAD_LABEL = "assay.preload"
 """The label of an image that names the modules its slots import."""
 
-LABEL = "assay.sandbox"
 _BACKEND_LABEL = f"{LABEL}.backend"
 _SHM_MIB = 16
 _GUEST_MIB = 32
@@ -154,44 +147,25 @@ class DockerBackend:
     def _start(self, ended: Callable[[], None], broken: Callable[[], None]) -> Slot:
         import docker.errors
 
-        client = stream = None
-        container = ""
+        client = self._reach()
         try:
-            client = self._reach()
-            made = client.create_container(**self._description(client))
-            container = made["Id"]
-            check_bounds(made.get("Warnings") or [])
-            attached = client.attach_socket(
-                container, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+            container = Container(
+                client, lambda: client.create_container(**self._description(client))
             )
-            stream = attached_stream(attached)
-            client.start(container)
-        except BaseException as error:
-            if stream is not None:
-                stream.close()
-            if client is not None:
-                remove_container(client, container)
-                client.close()
-            if isinstance(error, docker.errors.DockerException | OSError):
-                cause = f"Docker does not start a container: {explained(error)}"
-                raise SlotBroken(cause) from error
-            raise
-        once = threading.Lock()
+        except (docker.errors.DockerException, OSError) as error:
+            cause = f"Docker does not start a container: {explained(error)}"
+            raise SlotBroken(cause) from error
 
         def end() -> None:
-            if once.acquire(blocking=False):
-                remove_container(client, container)
-                with contextlib.suppress(Exception):  # only TLS has it, and holds the socket by it
-                    attached._response.close()
-                client.close()
+            if container.remove():
                 ended()
 
         def why(hung_up: bool) -> str:
             broken()
-            return infrastructure_failure(self._address, container, hung_up=hung_up)
+            return infrastructure_failure(self._address, container.id, hung_up=hung_up)
 
         return Slot(
-            stream,
+            container.stream,
             Origin(self.name, self.image, self.host or ""),
             multiplexed=True,
             end=end,
@@ -215,7 +189,6 @@ class DockerBackend:
 
     def _description(self, client: Any) -> dict[str, Any]:
         limits = self.limits
-        memory = (limits.memory_mib + _GUEST_MIB) << 20
         config = {
             # The kernel counts pipes, signals and watches by user, in all containers together.
             "uid_base": random.randrange(_FIRST_UID, _LAST_UID, 2),  # noqa: S311 - no secret
@@ -224,53 +197,24 @@ class DockerBackend:
             "preload": list(self.preload),
             "site": True,
         }
-        host = client.create_host_config(
-            auto_remove=True,
-            network_mode="none",
-            dns=["127.0.0.1"],  # else /etc/resolv.conf is the daemon's machine's
-            dns_search=["."],
-            dns_opt=["ndots:1"],
-            read_only=True,
-            cap_drop=["ALL"],
-            cap_add=["SETUID", "SETGID", "KILL"],
-            security_opt=["no-new-privileges", f"seccomp={json.dumps(docker_profile())}"],
-            # The guest itself, and the process that wipes, come on top.
-            pids_limit=limits.pids + 2,
-            mem_limit=memory,
-            memswap_limit=memory,
-            nano_cpus=1_000_000_000,
-            ipc_mode="private",
-            shm_size=_SHM_MIB << 20,
-            tmpfs={
-                "/tmp": f"rw,nosuid,nodev,size={limits.tmp_mib}m,nr_inodes=4096,mode=1777",  # noqa: S108
-                # Instead of terminals, of which a machine has 3,072 for all containers together.
-                "/dev/pts": "ro,nr_inodes=1",
-            },
-            sysctls=NETWORK_SETTINGS,
-            log_config={"Type": "none", "Config": {}},
-            # At 1 the kernel starts no handler of crashes, which would be root of the machine.
-            ulimits=[{"Name": "core", "Soft": 1, "Hard": 1}],
+        tmp = f"rw,nosuid,nodev,size={limits.tmp_mib}m,nr_inodes=4096,mode=1777"
+        found = hardened(
+            client,
+            image=self.image,
+            command=guest_command("python3", config),
+            name="sandbox",
+            memory_mib=limits.memory_mib + _GUEST_MIB,
+            pids=limits.pids + 2,  # the guest itself, and the process that wipes, come on top
+            cpus=1.0,
+            capabilities=("SETUID", "SETGID", "KILL"),
+            shm_mib=_SHM_MIB,
             runtime=self.runtime,
+            tmpfs={"/tmp": tmp},  # noqa: S108 - the sandbox's own
+            read_only=True,
         )
-        return {
-            "image": self.image,
-            "command": guest_command("python3", config),
-            "entrypoint": [],
-            "user": "0:0",
-            "working_dir": "/",
-            "hostname": "sandbox",
-            "environment": {**ENVIRONMENT, "PYTHONPATH": ""},
-            "stdin_open": True,
-            "detach": False,
-            "stop_signal": "SIGKILL",  # else a daemon that stops waits 10 s for each container
-            "labels": {
-                LABEL: "1",
-                f"{LABEL}.pid": process_id(),
-                f"{LABEL}.boot": boot_id(),
-                _BACKEND_LABEL: self._id,
-            },
-            "host_config": host,
-        }
+        found["environment"] = {**ENVIRONMENT, "PYTHONPATH": ""}
+        found["labels"][_BACKEND_LABEL] = self._id
+        return found
 
     def look(self) -> tuple[int, Any]:
         """Return the daemon's cores and the image's content, comparable between daemons.
@@ -298,14 +242,11 @@ class DockerBackend:
         """
         removed = 0
         with contextlib.suppress(Exception):  # other clients may be sweeping as well
-            boot = boot_id()
             found = self._client.containers(all=True, filters={"label": f"{LABEL}=1"})
             now = daemon_time(self._client) if found else 0
             for container in found:
-                labels = container["Labels"]
                 old = container["State"] == "created" and now - container["Created"] > _OLD_S
-                ours = labels.get(f"{LABEL}.boot") == boot
-                if old or (ours and not is_alive(labels.get(f"{LABEL}.pid", ""))):
+                if old or is_left_behind(container["Labels"]):
                     remove_container(self._client, container["Id"])
                     removed += 1
         return removed
@@ -321,18 +262,6 @@ class DockerBackend:
             for container in self._client.containers(all=True, filters=own):
                 remove_container(self._client, container["Id"])
         self._client.close()
-
-
-def attached_stream(attached: Any) -> socket.socket:
-    """Return the socket under what ``attach_socket`` returns, which differs with the transport."""
-    found = getattr(attached, "_sock", attached)
-    if type(found) is socket.socket:
-        # A copy of our own: the original belongs to an HTTP response that closes it when freed.
-        own = socket.socket(fileno=os.dup(found.fileno()))
-        attached.close()
-        found.close()
-        return own
-    return found  # type: ignore[no-any-return]  # TLS and SSH: kept alive by docker-py
 
 
 def _missing(image: str, host: str | None) -> str:
@@ -354,32 +283,3 @@ def _check_runtime(runtime: str, known: Iterable[str], address: str) -> None:
             f"{', '.join(sorted(known))}: install it and name it in the daemon's "
             "/etc/docker/daemon.json"
         )
-
-
-def check_bounds(warnings: Iterable[str]) -> None:
-    """Refuse a container whose limits the daemon drops, as a rootless one may, with a warning.
-
-    Raises:
-        SlotBroken: it does.
-    """
-    for warning in warnings:
-        if "discarded" in warning.lower():
-            raise SlotBroken(
-                f"Docker would run programs without a limit that was asked for: {warning} "
-                "(On a rootless daemon, cgroup v2 with delegated controllers is needed.)"
-            )
-
-
-def remove_container(client: Any, container: str) -> None:
-    """Remove a container that may already be removing itself."""
-    if container:
-        with contextlib.suppress(Exception):
-            client.remove_container(container, force=True)
-
-
-def boot_id() -> str:
-    """Identify this boot and pid namespace: process numbers mean nothing in another."""
-    with contextlib.suppress(OSError):
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
-    return "unknown"

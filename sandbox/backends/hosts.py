@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 import warnings
-import weakref
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from math import ceil
@@ -16,6 +14,7 @@ from typing import Any
 from ..errors import ImageUnavailable, SandboxUnavailable
 from ..limits import Limits
 from .docker import PATIENCE_S, POLL_S, DockerBackend
+from .forks import call_after_fork
 from .slot import Slot, SlotBroken, Unreachable
 
 REST_S = 30.0
@@ -106,7 +105,7 @@ class HostsBackend:
         self._lock = threading.Lock()
         self._content: tuple[str, Any] | None = None
         self.image = ""
-        _backends.add(self)
+        call_after_fork(self, "forget")
         try:
             self._connect_all()
         except BaseException:
@@ -256,14 +255,3 @@ class HostsBackend:
                 f"other with `docker -H {first} save {self._tag} | docker -H {host.address} load`"
             )
         host.cores = cores
-
-
-_backends: weakref.WeakSet[HostsBackend] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for backend in list(_backends):
-        backend.forget()
-
-
-os.register_at_fork(after_in_child=_after_fork)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ..limits import Limits
+from .frames import Frames
 
 Mode = Literal["program", "calls", "tests", "run", "compile"]
 
@@ -21,7 +22,6 @@ GRACE_S = 15.0
 
 _LARGEST_HEADER = 1 << 20
 _LARGEST_COUNT = 1 << 53
-_STDERR_KEPT = 4096  # bytes of what a guest says of its own failure
 _ENDS = frozenset({"exit", "wall", "cpu", "output", "sockets", "inodes", "locks"})
 
 
@@ -62,7 +62,7 @@ class Request:
         code: the program.
         data: its stdin, the calls, or the tests.
         limits: bounds on it.
-        less_memory: it may use less memory than the slot has.
+        less_memory: it may use less memory than the slot has; set where it is sent.
         work: how to run or compile what is no Python program, for :mod:`..guest.commands`.
     """
 
@@ -138,16 +138,12 @@ class Slot:
     ) -> None:
         self._stream = stream
         self._talking = threading.RLock()
-        self._multiplexed = multiplexed
+        self._frames = Frames() if multiplexed else None
         self._end = end
         self._said = said
         self._infrastructure_failure = infrastructure_failure
         self._hung_up = False
-        self._header = bytearray()
-        self._channel = 0
-        self._frame_left = 0
         self._data = bytearray()
-        self._stderr = bytearray()
         self._number = 0
         self.origin = origin
         self.runs = 0
@@ -176,7 +172,7 @@ class Slot:
     def _run(self, request: Request) -> Reply:
         self.runs += 1
         self._number += 1
-        if self._data or self._header or self._frame_left:
+        if self._data or (self._frames is not None and self._frames.inside):
             raise SlotBroken("the guest spoke before it was asked")
         bounds = request.limits
         self._deadline = time.monotonic() + bounds.ceiling_seconds + GRACE_S
@@ -263,7 +259,8 @@ class Slot:
         return left
 
     def _cause(self, error: object) -> str:
-        said = self._stderr[-500:].decode("utf-8", "replace").strip() or self._said()
+        stderr = self._frames.stderr[-500:] if self._frames is not None else b""
+        said = stderr.decode("utf-8", "replace").strip() or self._said()
         return f"{error}; the guest said: {said}" if said else str(error)
 
     def _read_frame(self) -> dict[str, Any]:
@@ -295,27 +292,12 @@ class Slot:
         if not piece:
             self._hung_up = True
             raise SlotBroken(self._cause("the guest ended"))
-        if not self._multiplexed:
-            self._data += piece
-            return
-        view = memoryview(piece)
-        while view:
-            if self._frame_left:
-                part, view = view[: self._frame_left], view[self._frame_left :]
-                self._frame_left -= len(part)
-                if self._channel == 1:
-                    self._data += part
-                else:
-                    self._stderr = (self._stderr + part)[-_STDERR_KEPT:]
-                continue
-            missing = 8 - len(self._header)
-            self._header += view[:missing]
-            view = view[missing:]
-            if len(self._header) == 8:
-                self._channel, self._frame_left = struct.unpack(">BxxxI", self._header)
-                self._header.clear()
-                if self._channel not in (1, 2):
-                    raise SlotBroken(f"a frame for stream {self._channel}")
+        if self._frames is not None:
+            try:
+                piece = self._frames.stdout_of(piece)
+            except ValueError as error:
+                raise SlotBroken(str(error)) from error
+        self._data += piece
 
 
 def _count(value: Any, most: int = _LARGEST_COUNT) -> int:

@@ -94,14 +94,10 @@ def self_check(box: Box) -> list[CheckResult]:
     ]
 
 
-def _program(name: str) -> str:
-    return _programs()[name]
-
-
 @functools.cache
-def _programs() -> dict[str, str]:
+def _program(name: str) -> str:
     file = importlib.resources.files(__package__) / "programs.toml"
-    return tomllib.loads(file.read_text("utf-8"))
+    return str(tomllib.loads(file.read_text("utf-8"))[name])
 
 
 def _said(result: Result) -> str:

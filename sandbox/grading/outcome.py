@@ -40,12 +40,13 @@ def ended(reply: Reply, limits: Limits, code: int | None) -> tuple[RunStatus, st
         return RunStatus.TIMEOUT, f"it used more than {limits.cpu_s:g} s of CPU time"
     if reply.end == "output":
         return RunStatus.OUTPUT_LIMIT, f"it wrote more than {limits.output_bytes} bytes"
-    if reply.end == "sockets":
-        return RunStatus.MEMORY, f"it had more than {limits.files} sockets"
-    if reply.end == "inodes":
-        return RunStatus.MEMORY, "it had more than 4096 files"
-    if reply.end == "locks":
-        return RunStatus.MEMORY, "it had more than a thousand file locks"
+    excess = {
+        "sockets": f"{limits.files} sockets",
+        "inodes": "4096 files",
+        "locks": "a thousand file locks",
+    }.get(reply.end)
+    if excess is not None:
+        return RunStatus.MEMORY, f"it had more than {excess}"
     if code == 0:
         return RunStatus.OK, ""
     if reply.note == "memory":

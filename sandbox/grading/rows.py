@@ -123,9 +123,10 @@ def problem_from_row(row: Row | list[Any] | str) -> Problem:
 def _read(row: Row) -> Problem:
     if _is_problem(row):
         return sound(dict(row))
-    for present in (_filled, _named):  # tables of several data sets have columns of nulls
+    filled = {field: value for field, value in row.items() if value is not None}
+    for present in (filled, row):  # tables of several data sets have columns of nulls
         for fields, _, read in _READERS:
-            if all(present(row, field) for field in fields):
+            if all(field in present for field in fields):
                 return read(row)
     raise ValueError(
         f"no tests in the fields {', '.join(map(str, row)) or '(none)'}. A row must have one of "
@@ -135,14 +136,6 @@ def _read(row: Row) -> Problem:
 
 def _is_problem(row: Row) -> bool:
     return "stdio" in row or "calls" in row or not _is_data(row.get("tests"))
-
-
-def _filled(row: Row, field: str) -> bool:
-    return row.get(field) is not None
-
-
-def _named(row: Row, field: str) -> bool:
-    return field in row
 
 
 def _is_data(value: Any) -> bool:
@@ -199,7 +192,7 @@ def _pytest(row: Row) -> Problem:
 
 def _functional(row: Row) -> Problem:
     """Return a ``ground_truth`` of code-r1: Python that asserts, such as a check that it calls."""
-    tests = _text(row, "functional" if _filled(row, "functional") else "pytest")
+    tests = _text(row, "pytest" if row.get("functional") is None else "functional")
     checked = _CHECKED.findall(tests)
     return sound({"tests": tests, "entry_point": checked[-1]} if checked else {"tests": tests})
 

@@ -1,17 +1,15 @@
-"""The candidate's process where a program is graded by calls: it answers, and knows no answers.
-
-Runs inside the sandbox, from source that the host sends: standard library only.
-"""
+"""The candidate's process where a program is graded by calls: it answers, and knows no answers."""
 
 from __future__ import annotations
 
 import json
 import os
 import types
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from .channel import Peer, PeerGone
-from .child import COMPILE_ERRORS, PEER_FD, REPORT_FD, flush, load, show
+from .child import COMPILE_ERRORS, PEER_FD, REPORT_FD, flush, load, sentence, show
 from .wire import decode, encode
 
 
@@ -29,7 +27,7 @@ def load_candidate(code: bytes) -> types.ModuleType:
         compiled, module = load(code, "candidate", "main.py")
     except COMPILE_ERRORS as error:
         show(error, hidden_frames=2)
-        raise LoadFailed("compile", _sentence(error)) from None
+        raise LoadFailed("compile", sentence(error)[:500]) from None
     try:
         exec(compiled, module.__dict__)  # noqa: S102 - this process is the sandboxed program
     except SystemExit:
@@ -37,15 +35,8 @@ def load_candidate(code: bytes) -> types.ModuleType:
     except BaseException as error:
         show(error, hidden_frames=1)
         kind = "memory" if isinstance(error, MemoryError) else "error"
-        raise LoadFailed(kind, _sentence(error)) from None
+        raise LoadFailed(kind, sentence(error)[:500]) from None
     return module
-
-
-def _sentence(error: BaseException) -> str:
-    try:
-        return f"{type(error).__name__}: {error}"[:500]
-    except BaseException:  # the program's own exception may not even have a str
-        return type(error).__name__
 
 
 def serve(code: bytes, request: dict[str, Any]) -> NoReturn:
@@ -62,12 +53,25 @@ def serve(code: bytes, request: dict[str, Any]) -> NoReturn:
         peer.send(["failed", *failure.args])
         os._exit(1)
     peer.send(["ready"])
+    answer_requests(
+        peer, lambda names: {n: encoded(peer, vars(module)[n]) for n in names if n in vars(module)}
+    )
+
+
+def answer_requests(peer: Peer, find: Callable[[list[str]], dict[str, Any]]) -> NoReturn:
+    """Do what the tests' process asks for, until it closes the socket.
+
+    Args:
+        peer: this end of the socket.
+        find: returns those of these names that there are, with their encoded values.
+    """
     try:
         while True:
             message = peer.receive()
             if message[0] == "names":
-                found = {n: vars(module)[n] for n in message[1] if n in vars(module)}
-                peer.send(["value", {n: _encoded(peer, value) for n, value in found.items()}])
+                found = find(message[1])
+                flush()
+                peer.send(["value", found])
                 continue
             try:
                 peer.answer(message, before_reply=flush)
@@ -77,7 +81,7 @@ def serve(code: bytes, request: dict[str, Any]) -> NoReturn:
         os._exit(0)
 
 
-def _encoded(peer: Peer, value: Any) -> Any:
+def encoded(peer: Peer, value: Any) -> Any:
     """Encode a global for the tests; one that cannot be (a list that holds itself) stays here."""
     try:
         return peer.encode(value)
@@ -108,7 +112,7 @@ def answer(code: bytes, request: dict[str, Any]) -> NoReturn:
             except BaseException as error:
                 show(error, hidden_frames=1)
                 kind = "memory" if isinstance(error, MemoryError) else "error"
-                send(kind, _sentence(error))
+                send(kind, sentence(error)[:500])
             else:
                 send("value", value)
         flush()
@@ -123,5 +127,5 @@ def _find(module: types.ModuleType, path: str) -> Any:
         for name in rest:
             found = getattr(found() if isinstance(found, type) else found, name)
     except BaseException as error:
-        raise LoadFailed("error", f"no {path}: {_sentence(error)}") from None
+        raise LoadFailed("error", f"no {path}: {sentence(error)[:500]}") from None
     return found

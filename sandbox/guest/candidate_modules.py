@@ -13,31 +13,19 @@ import sys
 import types
 from typing import Any
 
-from .candidate import _encoded
-from .channel import Peer, PeerGone
-from .child import flush
+from .candidate import answer_requests, encoded
+from .channel import Peer
 
 
 def main(socket: int, folder: str) -> None:
     """Do what the tests' process asks for, until it closes the socket."""
     os.chdir(folder)
     peer = Peer(socket, None)
-    try:
-        while True:
-            message = peer.receive()
-            if message[0] == "names":
-                found: dict[str, Any] = {}
-                for key in message[1]:
-                    found |= _find(peer, key)
-                flush()
-                peer.send(["value", found])
-                continue
-            try:
-                peer.answer(message, before_reply=flush)
-            except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
-                peer.send_error(error)
-    except PeerGone:
-        os._exit(0)
+
+    def find(keys: list[str]) -> dict[str, Any]:
+        return {name: value for key in keys for name, value in _find(peer, key).items()}
+
+    answer_requests(peer, find)
 
 
 def _find(peer: Peer, key: str) -> dict[str, Any]:
@@ -54,7 +42,7 @@ def _find(peer: Peer, key: str) -> dict[str, Any]:
         public = [n for n in vars(module) if not n.startswith("_")]
         return {key: list(getattr(module, "__all__", public))}
     try:
-        return {key: _encoded(peer, getattr(module, attribute))}
+        return {key: encoded(peer, getattr(module, attribute))}
     except AttributeError:
         return {}
 

@@ -2,8 +2,6 @@
 
 Plain functions and ``Test*`` classes as pytest reads them, with fixtures, marks and parameters;
 TestCase classes as unittest does.
-
-Runs inside the sandbox, from source that the host sends: standard library only.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What the guest's forked child does: give up all rights, then be a Python program.
-
-Runs inside the sandbox, from source that the host sends: standard library only.
-"""
+"""What the guest's forked child does: give up all rights, then be a Python program."""
 
 from __future__ import annotations
 
@@ -169,31 +166,18 @@ def open_streams() -> None:
     reader, writer = os.pipe()
     for target, fd in enumerate((stdin, writer, writer)):
         os.dup2(fd, target)
-    sys.stdin = io.TextIOWrapper(
-        io.BufferedReader(io.FileIO(0, "r", closefd=False)), "utf-8", "surrogateescape"
-    )
-    sys.stdout = io.TextIOWrapper(
-        io.BufferedWriter(io.FileIO(1, "w", closefd=False)), "utf-8", "surrogateescape"
-    )
-    sys.stderr = io.TextIOWrapper(
-        io.BufferedWriter(io.FileIO(2, "w", closefd=False)),
-        "utf-8",
-        "backslashreplace",
-        line_buffering=True,
-    )
-    for stream, name, mode in (
-        (sys.stdin, "<stdin>", "r"),
-        (sys.stdout, "<stdout>", "w"),
-        (sys.stderr, "<stderr>", "w"),
+    for fd, name, mode, errors in (
+        (0, "stdin", "r", "surrogateescape"),
+        (1, "stdout", "w", "surrogateescape"),
+        (2, "stderr", "w", "backslashreplace"),
     ):
-        stream.buffer.raw.name = name
+        raw = io.FileIO(fd, mode, closefd=False)
+        raw.name = f"<{name}>"
+        buffer = io.BufferedReader(raw) if fd == 0 else io.BufferedWriter(raw)
+        stream = io.TextIOWrapper(buffer, "utf-8", errors, line_buffering=fd == 2)
         stream.mode = mode  # type: ignore[misc]  # as io.open does; fast readers look at it
-    # A program may also restore the originals.
-    sys.__stdin__, sys.__stdout__, sys.__stderr__ = (  # type: ignore[misc]  # Final in typeshed
-        sys.stdin,
-        sys.stdout,
-        sys.stderr,
-    )
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)  # a program may restore the originals
     sys.argv = ["main.py"]
     sys.orig_argv = ["python3", "main.py"]
     for target, fd in enumerate(kept):
@@ -315,6 +299,21 @@ def show(error: BaseException, *, hidden_frames: int = 0) -> None:
             traceback.print_exception(type(error), error, trace)
         else:
             sys.excepthook(type(error), error, trace)
+
+
+def sentence(error: BaseException) -> str:
+    """Return an exception's class and text; one that the program wrote may not even have a text."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except BaseException:  # also an integer of more digits than Python prints
+        return type(error).__name__
+
+
+def write_all(file: int, data: bytes) -> None:
+    """Write to a descriptor, in as many pieces as it takes."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(file, view) :]
 
 
 def note(word: bytes) -> None:

@@ -1,7 +1,4 @@
-"""What the guest does after each run: end every process, delete every file, look again.
-
-Runs inside the sandbox, from source that the host sends: standard library only.
-"""
+"""What the guest does after each run: end every process, delete every file, look again."""
 
 from __future__ import annotations
 

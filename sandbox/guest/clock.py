@@ -1,7 +1,4 @@
-"""Time that a program used, and time that it waited for a core and must not be charged with.
-
-Runs inside the sandbox, from source that the host sends: standard library only.
-"""
+"""Time that a program used, and time that it waited for a core and must not be charged with."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Programs in other languages than Python: their commands, run in place of an interpreter.
 
-Runs inside the sandbox, from source that the host sends: standard library only.
-
 A compiler runs under a process that waits for it and then sends what it made over the report
 descriptor. Neither the compiler nor any program has that descriptor, so none can pretend that its
 language is missing here, nor hand the host another program than its own.
@@ -15,7 +13,7 @@ import resource
 import signal
 from typing import Any, NoReturn
 
-from .child import REPORT_FD
+from .child import REPORT_FD, write_all
 
 MISSING = b"missing"
 """What the report says where the command's executable is not here."""
@@ -91,14 +89,8 @@ def _found(name: str) -> str:
 
 def _write(name: str, data: bytes) -> None:
     file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-    _write_all(file, data)
+    write_all(file, data)
     os.close(file)
-
-
-def _write_all(file: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(file, view) :]
 
 
 def _executable(code: bytes) -> int:
@@ -107,7 +99,7 @@ def _executable(code: bytes) -> int:
         file = os.memfd_create("program", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING | _MFD_EXEC)
     except OSError:  # an older kernel, where every memory file may be executed
         file = os.memfd_create("program", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    _write_all(file, code)
+    write_all(file, code)
     import fcntl
 
     fcntl.fcntl(
@@ -153,4 +145,4 @@ def _report(name: str) -> None:
         os._exit(1)
     with open(file, "rb", closefd=True) as made:
         while piece := made.read(1 << 16):
-            _write_all(REPORT_FD, piece)
+            write_all(REPORT_FD, piece)

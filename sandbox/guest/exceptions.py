@@ -3,8 +3,6 @@
 A class that the program wrote becomes a class of that name here, with the same built-in bases,
 and one of the standard library that class itself: so ``assertRaises(json.JSONDecodeError)``
 and ``except solution.TooBig`` work.
-
-Runs inside the sandbox, from source that the host sends: standard library only.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@
 guest, which has one thread and draws no numbers, and a program there is nothing to put right, and
 every page that a hook changes costs a copy: together they took a third of a short run.
 
-Runs inside the sandbox, from source that the host sends: standard library only. It is the first
-module there, so that none is imported before it.
+It is the first module of the guest, so that none is imported before it.
 """
 
 from __future__ import annotations

@@ -5,8 +5,6 @@ locks are 200 bytes each, and may be of any number; files a kilobyte, with nothi
 
 Names that were looked up, of files that exist and that do not, are counted by the group and stay in
 the kernel's caches after the program: the next one would have less memory, and pay for freeing it.
-
-Runs inside the sandbox, from source that the host sends: standard library only.
 """
 
 from __future__ import annotations
@@ -44,17 +42,17 @@ class KernelMemory:
                 open(f"/proc/sys/{name.replace('.', '/')}", "w") as file,
             ):
                 file.write(value)
-        self._sockets = _open("/proc/net/sockstat") if usable else None
-        self._memory = _open("/proc/meminfo") if usable else None
+        self._sockets = opened("/proc/net/sockstat") if usable else None
+        self._memory = opened("/proc/meminfo") if usable else None
         self._places = [path for path in _PLACES if usable and os.path.ismount(path)]
-        self._idle = _number(self._sockets, b"used")
+        self._idle = number_after(self._sockets, b"used")
         self._group: tuple[int | None, bytes] = (None, b"")
         for path, word in _GROUP_FILES if usable else ():
-            opened = _open(path)
-            if _number(opened, word):
-                self._group = opened, word
+            file = opened(path)
+            if number_after(file, word):
+                self._group = file, word
                 break
-        self._idle_group = _number(*self._group)
+        self._idle_group = number_after(*self._group)
         self.start()
 
     def start(self) -> None:
@@ -67,11 +65,11 @@ class KernelMemory:
         Args:
             sockets: how many there may be, those included that no process has open.
         """
-        if _number(self._sockets, b"used") > sockets:
+        if number_after(self._sockets, b"used") > sockets:
             return "sockets"
         if any(_files(place) > _FILES for place in self._places):
             return "inodes"
-        kept = _number(self._memory, b"SUnreclaim:")
+        kept = number_after(self._memory, b"SUnreclaim:")
         self._least = min(self._least, kept)
         if kept > self._least + _STEP:
             self._least = kept
@@ -90,16 +88,17 @@ class KernelMemory:
         """
         deadline = time.monotonic() + _RELEASE_S
         while (
-            _number(self._sockets, b"used") > self._idle
-            or _number(*self._group) > self._idle_group + _CACHES
+            number_after(self._sockets, b"used") > self._idle
+            or number_after(*self._group) > self._idle_group + _CACHES
         ):
             if time.monotonic() > deadline:
                 return False
             time.sleep(0.001)
-        return not _number(self._sockets, b" tw")
+        return not number_after(self._sockets, b" tw")
 
 
-def _open(path: str) -> int | None:
+def opened(path: str) -> int | None:
+    """Return a descriptor of a file, or ``None`` if it cannot be read."""
     with contextlib.suppress(OSError):
         return os.open(path, os.O_RDONLY)
     return None
@@ -110,7 +109,7 @@ def _files(place: str) -> int:
     return usage.f_files - usage.f_ffree
 
 
-def _number(file: int | None, word: bytes) -> int:
+def number_after(file: int | None, word: bytes) -> int:
     """Return the number after a word of a file, or its first; zero without either."""
     text = b"" if file is None else os.pread(file, 4096, 0)
     found = text.partition(word)[2] if word else text

@@ -1,7 +1,4 @@
-"""Functions of the standard library that look into an object, done where the object is.
-
-Runs inside the sandbox, from source that the host sends: standard library only.
-"""
+"""Functions of the standard library that look into an object, done where the object is."""
 
 from __future__ import annotations
 

@@ -3,8 +3,6 @@
 There ``kill(-1)`` would end all that the user runs, and /tmp and /proc are everybody's. So the
 guest adopts the orphans among its descendants, looks for all of these and for nothing else, and
 gives programs a folder of their own in the place of /tmp.
-
-Runs from source that the host sends: standard library only.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 It compares plain values only. What concerns the test's own process (``capsys``,
 ``monkeypatch``, ``tmp_path``) is not offered: the program under test runs in another.
-
-Runs inside the sandbox, from source that the host sends: standard library only.
 """
 
 from __future__ import annotations

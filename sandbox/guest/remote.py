@@ -8,8 +8,6 @@ with a value of the tests is the candidate's only on an object that the tests ma
 class by its name (with a number also on what a method of such an object or class returned), and
 only if it gives an object again: ``f(x) - 3`` must not be what ``f`` says. That object has no plain
 content and no truth value, since the candidate has seen the value.
-
-Runs inside the sandbox, from source that the host sends: standard library only.
 """
 
 from __future__ import annotations
@@ -234,11 +232,9 @@ def _operator(name: str) -> Callable[[Remote, Any], Any]:
 
 
 def _in_place(name: str) -> Callable[[Remote, Any], Any]:
-    def combine(self: Remote, other: Any) -> Any:
-        found = self._assay_combine(name, other) if isinstance(other, Remote) else NotImplemented
-        return found
-
-    return combine
+    return lambda self, other: (
+        self._assay_combine(name, other) if isinstance(other, Remote) else NotImplemented
+    )
 
 
 def _conversion(name: str) -> Callable[..., Any]:

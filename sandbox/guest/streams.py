@@ -1,7 +1,4 @@
-"""The guest's ends: the host's stream, and pipes whose content is kept in memory files.
-
-Runs inside the sandbox, from source that the host sends: standard library only.
-"""
+"""The guest's ends: the host's stream, and pipes whose content is kept in memory files."""
 
 from __future__ import annotations
 
@@ -12,6 +9,8 @@ import stat
 import struct
 from collections.abc import Callable
 from typing import Any, NoReturn
+
+from .child import write_all
 
 CHUNK = 1 << 16
 
@@ -117,16 +116,10 @@ class Host:
                     self.gone()
                 done += read
 
-    def write(self, data: bytes) -> None:
-        """Write all of it."""
-        view = memoryview(data)
-        while view:
-            view = view[os.write(self.writer, view) :]
-
     def write_frame(self, value: object) -> None:
         """Write a length and the JSON of a value."""
         data = json.dumps(value).encode()
-        self.write(struct.pack(">I", len(data)) + data)
+        write_all(self.writer, struct.pack(">I", len(data)) + data)
 
     def send_file(self, file: int, size: int) -> None:
         """Send a memory file without passing through the heap."""

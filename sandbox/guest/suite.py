@@ -1,7 +1,4 @@
-"""Tests as they are written: which statements are tests, and which names are the program's.
-
-Runs inside the sandbox, from source that the host sends: standard library only.
-"""
+"""Tests as they are written: which statements are tests, and which names are the program's."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """The guest: process 1 of a slot. It runs one program at a time and reports how each ended.
 
-Runs inside the sandbox, from source that the host sends: standard library only. It talks to the
-host over its stdin and stdout, in frames: a length (4 bytes, big-endian), then JSON. A request's
-frame is followed by its blobs, the program and its input; a reply's by what the program wrote to
-stdout, to stderr and to its report descriptor.
+It talks to the host over its stdin and stdout, in frames: a length (4 bytes, big-endian), then
+JSON. A request's frame is followed by its blobs, the program and its input; a reply's by what the
+program wrote to stdout, to stderr and to its report descriptor.
 
 Nothing a program reads or writes enters this process's heap, from which every later program is
 forked: it all goes through memory files. The facts in a reply come from the kernel.
@@ -29,7 +28,7 @@ from typing import Any, NoReturn
 from . import candidate, child, commands, tester
 from .cleanup import Files, OwnFolder, kill_all, settle
 from .clock import GroupClock, cpu_of, delay_of
-from .kernel_memory import KernelMemory
+from .kernel_memory import KernelMemory, number_after, opened
 from .process_tree import ProcessTree, tasks_of_user
 from .streams import Capture, Host
 
@@ -372,24 +371,14 @@ class _Memory:
     """Counts processes of this sandbox that the kernel killed for memory: cgroup v2, then v1."""
 
     def __init__(self) -> None:
-        self.file: int | None = None
-        for path in ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"):
-            with contextlib.suppress(OSError):
-                self.file = os.open(path, os.O_RDONLY)
-                break
-        self.kills = self._count()
+        paths = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
+        self.file = next((file for file in map(opened, paths) if file is not None), None)
+        self.kills = number_after(self.file, b"oom_kill ")
 
     def was_exceeded(self) -> bool:
         """Return whether it happened since the last call."""
-        before, self.kills = self.kills, self._count()
+        before, self.kills = self.kills, number_after(self.file, b"oom_kill ")
         return self.kills != before
-
-    def _count(self) -> bytes:
-        if self.file is not None:
-            for line in os.pread(self.file, 4096, 0).splitlines():
-                if line.startswith(b"oom_kill "):
-                    return line
-        return b""
 
 
 def main() -> NoReturn:

@@ -5,8 +5,6 @@ use without defining it, and that is not a builtin, is the candidate's.
 
 The candidate does not run until the tests first need a name of it. What fails before then is the
 tests' fault, whatever the candidate is; what fails after it is the candidate's.
-
-Runs inside the sandbox, from source that the host sends: standard library only.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from typing import Any, NoReturn
 
 from .cases import BadTests, Case, Collector, MissingFixture, skips
 from .channel import Peer, PeerGone
-from .child import PEER_FD, REPORT_FD
+from .child import PEER_FD, REPORT_FD, sentence, write_all
 from .library import class_of, forward
 from .pytest_stub import Failed, stand_in
 from .remote import Remote
@@ -109,10 +107,7 @@ class Report:
 
     def write(self, **line: Any) -> None:
         """Write one line."""
-        data = json.dumps(line).encode() + b"\n"
-        view = memoryview(data)
-        while view:
-            view = view[os.write(REPORT_FD, view) :]
+        write_all(REPORT_FD, json.dumps(line).encode() + b"\n")
 
 
 class Runner:
@@ -284,14 +279,14 @@ class Runner:
             if isinstance(error, skips()) and may_skip:
                 raise
             if not self.started:
-                said = str(error) if isinstance(error, BadTests) else _sentence(error)
+                said = str(error) if isinstance(error, BadTests) else sentence(error)[:300]
                 raise BadTests(f"{what}: {said}") from None
             ours = isinstance(error, AssertionError | Failed) and error is not self.peer.last_error
             kind = "wrong" if ours else "error"
             if isinstance(error, MemoryError):
                 kind = "memory"
             silent = ours and not error.args
-            self.failure = (kind, what if silent else f"{what}: {_sentence(error)}")
+            self.failure = (kind, what if silent else f"{what}: {sentence(error)[:300]}")
             return False
         return True
 
@@ -327,10 +322,3 @@ class Builtins(dict[str, Any]):
         if isinstance(found[name], Remote | type):
             self[name] = found[name]
         return found[name]
-
-
-def _sentence(error: BaseException) -> str:
-    try:
-        return f"{type(error).__name__}: {error}"[:300]
-    except Exception:  # such as an integer of more digits than Python prints
-        return type(error).__name__

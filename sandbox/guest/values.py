@@ -2,8 +2,6 @@
 
 They arrive as instances of the standard class, made here of plain values, so their comparisons
 are the standard library's.
-
-Runs inside the sandbox, from source that the host sends: standard library only.
 """
 
 from __future__ import annotations

@@ -8,6 +8,9 @@ repr reads back to the same bits); every other type is an object with one key, i
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 MAX_DEPTH = 150
@@ -68,38 +71,19 @@ def encode(value: Any, export: Export = _no_export, depth: int = 0) -> Any:
 
 
 def _encode_rare(value: Any, kind: type, export: Export, depth: int) -> Any:
-    if kind is bytes or kind is bytearray:
-        return {kind.__name__: value.hex()}
-    if kind is complex:
-        return {"complex": [value.real, value.imag]}
-    if kind is range:
-        return {"range": [encode(n) for n in (value.start, value.stop, value.step)]}
+    for known, encoder in _ENCODERS.items():
+        if kind is known:  # by identity: a class may have no hash, or one of the program's
+            return {kind.__name__: encoder(value)}
     if isinstance(value, type) and _TYPES.get(value.__name__) is value:
         return {"type": value.__name__}
-    module = kind.__module__
-    if module.partition(".")[0] == "numpy" and hasattr(value, "tolist"):
+    if kind.__module__.partition(".")[0] == "numpy" and hasattr(value, "tolist"):
         plain = value.tolist()
         if type(plain) is not kind:
             return encode(plain, export, depth + 1)
-    if module in ("decimal", "fractions", "datetime"):
-        return _encode_number_or_date(value, kind, export, depth)
     if export is not _no_export:
         return export(value)
     plain = content(value)
     return export(value) if plain is NotImplemented else encode(plain, export, depth + 1)
-
-
-def _encode_number_or_date(value: Any, kind: type, export: Export, depth: int) -> Any:
-    name = kind.__name__
-    if name == "Decimal":
-        return {"Decimal": str(value)}
-    if name == "Fraction":
-        return {"Fraction": [encode(value.numerator), encode(value.denominator)]}
-    if name == "timedelta":
-        return {"timedelta": [value.days, value.seconds, value.microseconds]}
-    if name in ("date", "time", "datetime"):
-        return {name: value.isoformat()}
-    return export(value)
 
 
 def content(value: Any) -> Any:
@@ -142,31 +126,31 @@ def decode(data: Any, restore: Import = _no_import) -> Any:
         return frozenset([decode(item, restore) for item in content])
     if tag == "int":
         return int(content, 16)
-    return _decode_rare(tag, content, restore)
+    return _DECODERS[tag](content) if tag in _DECODERS else restore(tag, content)
 
 
-def _decode_rare(tag: str, content: Any, restore: Import) -> Any:
-    if tag == "bytes":
-        return bytes.fromhex(content)
-    if tag == "bytearray":
-        return bytearray.fromhex(content)
-    if tag == "complex":
-        return complex(float(content[0]), float(content[1]))
-    if tag == "range":
-        return range(*[int(decode(n)) for n in content])
-    if tag == "type":
-        return _TYPES[content]
-    if tag == "Decimal":
-        from decimal import Decimal
-
-        return Decimal(content)
-    if tag == "Fraction":
-        from fractions import Fraction
-
-        return Fraction(int(decode(content[0])), int(decode(content[1])))
-    if tag in ("date", "time", "datetime", "timedelta"):
-        import datetime
-
-        kind = getattr(datetime, tag)
-        return kind(*content) if tag == "timedelta" else kind.fromisoformat(content)
-    return restore(tag, content)
+_ENCODERS: dict[type, Callable[[Any], Any]] = {
+    bytes: bytes.hex,
+    bytearray: bytearray.hex,
+    complex: lambda value: [value.real, value.imag],
+    range: lambda value: [encode(n) for n in (value.start, value.stop, value.step)],
+    Decimal: str,
+    Fraction: lambda value: [encode(value.numerator), encode(value.denominator)],
+    timedelta: lambda value: [value.days, value.seconds, value.microseconds],
+    date: date.isoformat,
+    time: time.isoformat,
+    datetime: datetime.isoformat,
+}
+_DECODERS: dict[str, Callable[[Any], Any]] = {
+    "bytes": bytes.fromhex,
+    "bytearray": bytearray.fromhex,
+    "complex": lambda data: complex(float(data[0]), float(data[1])),
+    "range": lambda data: range(*[int(decode(n)) for n in data]),
+    "Decimal": Decimal,
+    "Fraction": lambda data: Fraction(int(decode(data[0])), int(decode(data[1]))),
+    "timedelta": lambda data: timedelta(*data),
+    "date": date.fromisoformat,
+    "time": time.fromisoformat,
+    "datetime": datetime.fromisoformat,
+    "type": lambda data: _TYPES[data],
+}

@@ -9,11 +9,11 @@ import platform
 import tarfile
 from collections.abc import Iterator, Mapping
 from io import BufferedRandom, BytesIO
+from pathlib import PurePosixPath
 
 from .host_files import Tree
 
 _EMPTY = ("dev", "etc", "proc", "sys", "tmp")
-_MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 _CREATED = "1970-01-01T00:00:00Z"
 _CHUNK = 1 << 20
 
@@ -24,17 +24,19 @@ def write_layer(tree: Tree, file: File) -> None:
     """Write a root file system as a tar archive."""
     with tarfile.open(fileobj=file, mode="w") as tar:
         for name in _EMPTY:
-            _add_folder(tar, name, 0o1777 if name == "tmp" else 0o755)
+            tar.addfile(_entry(name, tarfile.DIRTYPE, 0o1777 if name == "tmp" else 0o755))
         paths = {*tree.files, *tree.links, *tree.scripts}
-        above = {p for path in (*paths, *tree.folders) for p in _parents(path)}
+        inner = (*paths, *tree.folders)
+        above = {str(parent) for path in inner for parent in PurePosixPath(path).parents} - {"/"}
         for folder in sorted({*above, *tree.folders}):
             if folder.lstrip("/") not in _EMPTY:
-                _add_folder(tar, folder.lstrip("/"), tree.folders.get(folder, 0o755))
+                tar.addfile(_entry(folder, tarfile.DIRTYPE, tree.folders.get(folder, 0o755)))
         for path in sorted(paths):
             if path in tree.links:
-                _add_link(tar, path, tree.links[path])
+                tar.addfile(_entry(path, tarfile.SYMTYPE, 0o777, link=tree.links[path]))
             elif path in tree.scripts:
-                _add_script(tar, path, tree.scripts[path].encode())
+                content = tree.scripts[path].encode()
+                tar.addfile(_entry(path, tarfile.REGTYPE, 0o755, len(content)), BytesIO(content))
             else:
                 _add_file(tar, path, tree.files[path])
 
@@ -44,10 +46,9 @@ def archive(layer: File, tag: str, labels: Mapping[str, str]) -> Iterator[bytes]
     layer.seek(0)
     digest = hashlib.file_digest(layer, "sha256").hexdigest()
     size = layer.seek(0, os.SEEK_END)
-    machine = platform.machine()
     config = json.dumps(
         {
-            "architecture": _MACHINES.get(machine, machine),
+            "architecture": docker_machine(),
             "os": "linux",
             "created": _CREATED,
             "config": {"Labels": dict(sorted(labels.items()))},
@@ -66,52 +67,30 @@ def archive(layer: File, tag: str, labels: Mapping[str, str]) -> Iterator[bytes]
     yield bytes(2 * tarfile.BLOCKSIZE)
 
 
+def docker_machine() -> str:
+    """Return Docker's name for this machine."""
+    return {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+
+
 def _header(name: str, size: int) -> bytes:
-    info = _entry(name, tarfile.REGTYPE, 0o644)
-    info.size = size
-    return info.tobuf()
+    return _entry(name, tarfile.REGTYPE, 0o644, size).tobuf()
 
 
 def _padding(size: int) -> bytes:
     return bytes(-size % tarfile.BLOCKSIZE)
 
 
-def _parents(path: str) -> list[str]:
-    """Return the folders that lead to a file, without the root."""
-    found = []
-    while (path := os.path.dirname(path)) != "/":
-        found.append(path)
-    return found
-
-
-def _entry(name: str, kind: bytes, mode: int) -> tarfile.TarInfo:
-    info = tarfile.TarInfo(name)
-    info.type = kind
-    info.mode = mode
+def _entry(path: str, kind: bytes, mode: int, size: int = 0, link: str = "") -> tarfile.TarInfo:
+    info = tarfile.TarInfo(path.lstrip("/"))
+    info.type, info.mode, info.size, info.linkname = kind, mode, size, link
     return info
-
-
-def _add_folder(tar: tarfile.TarFile, name: str, mode: int) -> None:
-    tar.addfile(_entry(name, tarfile.DIRTYPE, mode))
-
-
-def _add_link(tar: tarfile.TarFile, path: str, target: str) -> None:
-    info = _entry(path.lstrip("/"), tarfile.SYMTYPE, 0o777)
-    info.linkname = target
-    tar.addfile(info)
 
 
 def _add_file(tar: tarfile.TarFile, path: str, source: str) -> None:
     """Add a file with its time: compiled files name their source's."""
     status = os.stat(source)
-    info = _entry(path.lstrip("/"), tarfile.REGTYPE, 0o755 if status.st_mode & 0o111 else 0o644)
-    info.size = status.st_size
+    mode = 0o755 if status.st_mode & 0o111 else 0o644
+    info = _entry(path, tarfile.REGTYPE, mode, status.st_size)
     info.mtime = int(status.st_mtime)
     with open(source, "rb") as file:
         tar.addfile(info, file)
-
-
-def _add_script(tar: tarfile.TarFile, path: str, content: bytes) -> None:
-    info = _entry(path.lstrip("/"), tarfile.REGTYPE, 0o755)
-    info.size = len(content)
-    tar.addfile(info, BytesIO(content))

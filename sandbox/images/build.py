@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import tempfile
 from collections.abc import Iterable
@@ -23,13 +24,11 @@ def registry_fault(reference: str, timeout_s: int = 15) -> str | None:
     import docker.errors
     import requests
 
-    client = connect(timeout_s)
-    try:
-        client.inspect_distribution(reference)
-    except (docker.errors.DockerException, requests.RequestException) as error:
-        return str(getattr(error, "explanation", None) or error)
-    finally:
-        client.close()
+    with contextlib.closing(connect(timeout_s)) as client:
+        try:
+            client.inspect_distribution(reference)
+        except (docker.errors.DockerException, requests.RequestException) as error:
+            return str(getattr(error, "explanation", None) or error)
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -129,14 +130,12 @@ def base_fault(text: str, where: Path) -> str | None:
     Raises:
         SandboxUnavailable: no Docker daemon answers.
     """
-    client = connect()
-    try:
-        for step, image in _bases(instructions(text), {}):
-            _check_here(client, where, step, image)
-    except ImageUnavailable as error:
-        return str(error)
-    finally:
-        client.close()
+    with contextlib.closing(connect()) as client:
+        try:
+            for step, image in _bases(instructions(text), {}):
+                _check_here(client, where, step, image)
+        except ImageUnavailable as error:
+            return str(error)
     return None
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import abc
 import contextlib
 import functools
-import os
 import queue
 import threading
-import weakref
 from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator
 from concurrent.futures import Future
 from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar, overload
 
+from ..backends.forks import call_after_fork
 from ..errors import SandboxUnavailable
 from ..languages.language import PYTHON, ProgrammingLanguage
 from ..limits import Limits
@@ -36,7 +35,7 @@ class Batches(abc.ABC):
 
     def __init__(self) -> None:
         self._renew()
-        _boxes.add(self)
+        call_after_fork(self, "_renew")
 
     def _renew(self) -> None:
         """Forget all threads: in a forked child none is left that could give back a lock."""
@@ -284,14 +283,3 @@ def _results(
 
 def _failure(error: SandboxUnavailable) -> Result:
     return Result(RunStatus.SANDBOX_ERROR, reason=str(error))
-
-
-_boxes: weakref.WeakSet[Batches] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for box in list(_boxes):
-        box._renew()
-
-
-os.register_at_fork(after_in_child=_after_fork)

@@ -57,6 +57,8 @@ def send(pool: Pool, request: Request) -> Answer:
         raise ValueError(fault)
     if len(request.code) > _most(request.limits):
         return Answer(_OUT_OF_MEMORY, Origin(pool.backend.name, pool.backend.image), 0)
+    less = request.limits.memory_mib < pool.backend.limits.memory_mib
+    request = replace(request, less_memory=less)
     origin, cause = Origin(), ""
     breaks = 0
     for attempt in range(1, ATTEMPTS + 1):
@@ -107,7 +109,7 @@ def _must_work(pool: Pool, limits: Limits, cause: str) -> None:
     """
     try:
         with pool.lend(fresh=True) as slot:
-            slot.run(Request("program", b"", b"", limits, False))
+            slot.run(Request("program", b"", b"", limits))
     except SlotBroken as error:
         raise SandboxUnavailable(
             f"sandboxes break under an empty program too: {error}; before that: {cause} "

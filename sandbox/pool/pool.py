@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import logging
-import os
 import sys
 import threading
 import time
@@ -13,6 +12,7 @@ import weakref
 from collections.abc import Iterable, Iterator
 
 from ..backends.backend import Backend
+from ..backends.forks import call_after_fork
 from ..backends.slot import Slot, SlotBroken
 from ..errors import SandboxUnavailable
 from .threads import Threads
@@ -56,6 +56,7 @@ class Pool:
         self.size = size
         self.idle_s = idle_s
         self._reset()
+        call_after_fork(self, "forget")
         _pools.add(self)
 
     def _reset(self) -> None:
@@ -109,19 +110,15 @@ class Pool:
             self._serve()
         try:
             waiter.answered.wait()
-        except BaseException:  # Ctrl-C
-            self._leave(waiter)
+        except BaseException:  # Ctrl-C: step out of the line, with or without a slot
+            with self._lock:
+                self._line.pop(waiter, None)
+            if waiter.slot is not None:
+                self._give_back(waiter.slot, fine=True)
             raise
         if waiter.slot is None:
             raise SandboxUnavailable(waiter.refusal)
         return waiter.slot
-
-    def _leave(self, waiter: _Waiter) -> None:
-        """Step out of the line, with or without a slot."""
-        with self._lock:
-            self._line.pop(waiter, None)
-        if waiter.slot is not None:
-            self._give_back(waiter.slot, fine=True)
 
     def _refuse(self, waiters: Iterable[_Waiter], refusal: str) -> None:
         for waiter in list(waiters):
@@ -133,8 +130,13 @@ class Pool:
         """Answer those who wait, in their order, as far as that can be done now."""
         self._hand_out()
         if self._line and self._paused() and not self._starting:
+            # Slots that work may serve some of them, when they come back.
             works = bool(self._idle) or self._lent > self._spent
-            refused = [w for w in self._line if not (works and self._may_wait(w))]
+            refused = [
+                waiter
+                for waiter in self._line
+                if not works or (waiter.fresh and self._fit(waiter) is None)
+            ]
             self._refuse(
                 refused,
                 f"{FAILURES_TO_OPEN} {self.backend.name} sandboxes in a row did not start: "
@@ -157,7 +159,10 @@ class Pool:
             elif coming:
                 coming -= 1
             elif not self._paused():
-                if self._count() >= self._capacity():
+                # Of several hosts some may be lost.
+                capacity = min(self.size, getattr(self.backend, "capacity", self.size))
+                count = len(self._idle) + len(self._lent) + self._starting - len(self._worn)
+                if count >= capacity:
                     if not self._idle:
                         return
                     if not (unworn := self._idle.keys() - self._worn):
@@ -169,21 +174,10 @@ class Pool:
         """Return whether no slots are started for now, as the last few did not come up."""
         return time.monotonic() < self._open_until
 
-    def _may_wait(self, waiter: _Waiter) -> bool:
-        """Return whether slots that work may serve it, when they come back."""
-        return not waiter.fresh or self._fit(waiter) is not None
-
     def _fit(self, waiter: _Waiter) -> Slot | None:
         if waiter.fresh:
             return next((slot for slot in self._idle if not slot.runs), None)
         return next(reversed(self._idle), None)  # so that the others become idle for long
-
-    def _capacity(self) -> int:
-        """Return how many slots there may be now: fewer while some of several hosts are lost."""
-        return min(self.size, getattr(self.backend, "capacity", self.size))
-
-    def _count(self) -> int:
-        return len(self._idle) + len(self._lent) + self._starting - len(self._worn)
 
     def _retire(self, slot: Slot) -> None:
         """Close an idle slot, without waiting for it."""
@@ -325,15 +319,9 @@ class Pool:
 _pools: weakref.WeakSet[Pool] = weakref.WeakSet()
 
 
-def _after_fork() -> None:
-    for pool in list(_pools):
-        pool.forget()
-
-
 def _close_all() -> None:
     for pool in list(_pools):
         pool.close()
 
 
-os.register_at_fork(after_in_child=_after_fork)
 atexit.register(_close_all)

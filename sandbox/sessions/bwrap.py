@@ -21,7 +21,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..backends.bpf import filter_program
-from ..backends.bwrap import bwrap_fault
+from ..backends.bwrap import bwrap_fault, memory_file, namespaces
+from ..backends.cgroup import Group, groups_fault, make_group, sweep_groups
 from ..backends.child_process import ChildProcess
 from ..backends.process_id import is_alive, process_id
 from ..backends.slot import SlotBroken
@@ -35,12 +36,12 @@ from .docker import (
     AGAINST_OOM,
     CAPABILITIES,
     DEFAULT_PATH,
+    MASKED,
     OF_SUPERVISOR,
     SHM_MIB,
     SUPERVISOR_MIB,
     ImageFacts,
 )
-from .groups import SessionGroup, groups_fault, make_session_group, sweep_session_groups
 from .layers import daemons_image, layers_of
 from .limits import SessionLimits
 from .supervisor import PATH, cache_folder, supervisor_path
@@ -48,12 +49,6 @@ from .supervisor import PATH, cache_folder, supervisor_path
 _NAME = "session"
 _INODES = 200_000
 _SYS_RESOURCE = 24
-_HIDDEN_FOLDERS = ("acpi", "asound", "driver", "fs", "scsi", "tty")
-_HIDDEN_FILES = (
-    *("interrupts", "kcore", "keys", "kpagecgroup", "kpagecount", "kpageflags", "latency_stats"),
-    *("mtrr", "sched_debug", "slabinfo", "timer_list", "vmallocinfo"),
-    *("1/autogroup", "1/oom_adj", "1/oom_score_adj", "1/task/1/oom_score_adj"),
-)
 # Nodes of its own: root of a session could change the modes of the machine's.
 _NODES = {"null": 3, "zero": 5, "full": 7, "random": 8, "urandom": 9}
 # $0 is the mount point; its first argument the size, the second what lies below.
@@ -72,7 +67,7 @@ shift 2 && exec "$@"
 class View:
     """A started session and the channel to its supervisor."""
 
-    def __init__(self, child: ChildProcess, group: SessionGroup, folder: Path) -> None:
+    def __init__(self, child: ChildProcess, group: Group, folder: Path) -> None:
         self._child = child
         self._group = group
         self._folder = folder
@@ -127,6 +122,13 @@ class View:
             self._folder.rmdir()
 
 
+def sessions_fault() -> str | None:
+    """Return why no session can run under bubblewrap here, or ``None`` if some can."""
+    if os.geteuid():
+        return "sessions under bubblewrap need root, to mount their files: use Docker"
+    return bwrap_fault() or groups_fault()
+
+
 class BwrapSessions:
     """Starts sessions under bubblewrap.
 
@@ -138,16 +140,13 @@ class BwrapSessions:
     default_image = ""
 
     def __init__(self) -> None:
-        fault = bwrap_fault() or groups_fault()
-        if os.geteuid():
-            fault = "sessions under bubblewrap need root, to mount their files: use Docker"
-        if fault:
+        if fault := sessions_fault():
             raise SandboxUnavailable(fault)
         self._snapshots: list[str] = []
         self._lower: dict[str, str] = {}
         self._facts: dict[str, ImageFacts] = {}
         self._numbers = itertools.count()
-        sweep_session_groups()
+        sweep_groups()
         for left in _home().glob(f"{_NAME}-*-*-*"):
             pid, started = left.name.split("-")[1:3]
             if not is_alive(f"{pid}-{started}"):
@@ -192,16 +191,16 @@ class BwrapSessions:
         name = f"{_NAME}-{process_id()}-{next(self._numbers)}"
         folder = _home() / name
         folder.mkdir()
-        group = make_session_group(
-            name, (limits.memory_mib + SUPERVISOR_MIB) << 20, limits.pids + 2, limits.cpus
-        )
+        memory = (limits.memory_mib + SUPERVISOR_MIB) << 20
+        group = make_group("session", memory, limits.pids + 2, limits.cpus)
+        if group is None:
+            folder.rmdir()
+            raise SandboxUnavailable("this user may make no control groups any more: use Docker")
         program = filter_program(spare_init=True)
         if program is None:
             raise SandboxUnavailable("no filter of system calls is known for this machine")
-        file = os.memfd_create("seccomp")
+        file = memory_file(program)
         try:
-            os.write(file, program)
-            os.lseek(file, 0, os.SEEK_SET)
             command = [
                 *group.entering(),
                 *("unshare", "--mount", "/bin/sh", "-c", _MOUNT, str(folder)),
@@ -234,23 +233,18 @@ class BwrapSessions:
         self._snapshots.clear()
 
 
-def _bwrap(folder: Path, group: SessionGroup, seccomp: int) -> list[str]:
+def _bwrap(folder: Path, group: Group, seccomp: int) -> list[str]:
     """Return what shows a session its files and starts its supervisor."""
-    command = ["bwrap", "--die-with-parent", "--as-pid-1", "--new-session", "--hostname", "session"]
-    command += ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
-    command += ["--unshare-cgroup-try", "--cap-drop", "ALL"]
-    for capability in (*CAPABILITIES, *OF_SUPERVISOR, *_against_oom()):
-        command += ["--cap-add", f"CAP_{capability}"]
+    command = namespaces("session", (*CAPABILITIES, *OF_SUPERVISOR, *_against_oom()))
     command += ["--bind", f"{folder}/root", "/", "--dev-bind", f"{folder}/dev", "/dev"]
     command += ["--perms", "1777", "--size", str(SHM_MIB << 20), "--tmpfs", "/dev/shm"]  # noqa: S108
     command += ["--tmpfs", "/dev/pts", "--remount-ro", "/dev/pts", "--proc", "/proc"]
     command += ["--ro-bind", "/proc/sys", "/proc/sys"]
-    for name in _HIDDEN_FOLDERS:
-        if os.path.isdir(f"/proc/{name}"):
-            command += ["--tmpfs", f"/proc/{name}", "--remount-ro", f"/proc/{name}"]
-    for name in _HIDDEN_FILES:
-        if os.path.exists(f"/proc/{name}"):
-            command += ["--ro-bind", "/dev/null", f"/proc/{name}"]
+    for path in MASKED:  # it has no /sys
+        if path.startswith("/proc/") and os.path.isdir(path):
+            command += ["--tmpfs", path, "--remount-ro", path]
+        elif path.startswith("/proc/") and os.path.exists(path):
+            command += ["--ro-bind", "/dev/null", path]
     command += ["--ro-bind", str(supervisor_path()), PATH, *group.view()]
     return [*command, "--clearenv", "--chdir", "/", "--seccomp", str(seccomp), "--", PATH]
 

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import socket
 import struct
 import threading
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO
+
+from ..backends.forks import call_after_fork
+from ..backends.frames import Frames
 
 _LARGEST_FRAME = 1 << 17
 _PIECE = 1 << 16
 _IN_FLIGHT = 1 << 20
 """Bytes of stdin that a supervisor holds for a command that does not read."""
 
-_STDERR_KEPT = 4096
 NO_STDIN, SHELL, AS_USER = 1, 2, 4
 
 
@@ -76,11 +76,8 @@ class Channel:
 
     def __init__(self, stream: socket.socket, *, multiplexed: bool, start_s: float = 60.0) -> None:
         self._stream = stream
-        self._multiplexed = multiplexed
-        self._frame_left = 0
-        self._source = 1
+        self._frames = Frames() if multiplexed else None
         self._data = bytearray()
-        self._said = bytearray()
         self._sending = threading.Lock()
         self._jobs: dict[int, Job] = {}
         self._number = 0
@@ -91,7 +88,7 @@ class Channel:
         self.ended = ""
         self.expired = ""
         self.disk_grew = threading.Event()
-        _channels.add(self)
+        call_after_fork(self, "abandon")
         self._thread = threading.Thread(target=self._read, name="assay-session", daemon=True)
         self._thread.start()
         with self._answered:
@@ -228,7 +225,8 @@ class Channel:
                     raise ChannelBroken(f"a frame of {size} bytes")
                 self._handle(chr(kind), number, self._take(size - 5))
         except (ChannelBroken, OSError, struct.error, ValueError) as error:
-            said = self._said.decode("utf-8", "replace").strip()
+            stderr = self._frames.stderr if self._frames is not None else b""
+            said = stderr.decode("utf-8", "replace").strip()
             self._end(f"{error}; the supervisor said: {said}" if said else str(error) or "closed")
 
     def _handle(self, kind: str, number: int, data: bytes) -> None:
@@ -281,44 +279,10 @@ class Channel:
             piece = self._stream.recv(_PIECE)
             if not piece:
                 raise ChannelBroken("the supervisor ended")
-            self._data += piece if not self._multiplexed else self._stdout_of(piece)
+            self._data += piece if self._frames is None else self._frames.stdout_of(piece)
         found = bytes(self._data[:size])
         del self._data[:size]
         return found
-
-    _header = b""
-
-    def _stdout_of(self, piece: bytes) -> bytes:
-        """Take Docker's frames apart."""
-        found = b""
-        while piece:
-            if self._frame_left:
-                part, piece = piece[: self._frame_left], piece[self._frame_left :]
-                self._frame_left -= len(part)
-                if self._source == 1:
-                    found += part
-                else:
-                    self._said = (self._said + part)[-_STDERR_KEPT:]
-                continue
-            self._header, piece = (
-                self._header + piece[: 8 - len(self._header)],
-                piece[8 - len(self._header) :],
-            )
-            if len(self._header) == 8:
-                self._source, self._frame_left = struct.unpack(">BxxxI", self._header)
-                self._header = b""
-        return found
-
-
-_channels: weakref.WeakSet[Channel] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for channel in list(_channels):
-        channel.abandon()
-
-
-os.register_at_fork(after_in_child=_after_fork)
 
 
 def _ms(seconds: float | None) -> int:

@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import os
-import platform
 import tarfile
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ..backends.address import default_address, explained, open_client
-from ..backends.docker import (
+from ..backends.container import (
     LABEL,
-    attached_stream,
+    Container,
     boot_id,
-    check_bounds,
-    connect,
+    hardened,
+    is_left_behind,
     remove_container,
 )
+from ..backends.docker import connect
 from ..backends.infrastructure_failure import infrastructure_failure
 from ..backends.process_id import is_alive, process_id
-from ..backends.seccomp import docker_profile
 from ..backends.slot import SlotBroken
 from ..errors import ImageUnavailable, SandboxError
+from ..images.archive import docker_machine
 from ..images.description import describe
-from ..limits import NETWORK_SETTINGS
 from ..trees import count_files
 from .channel import Channel, ChannelBroken
 from .limits import SessionLimits
@@ -46,33 +43,29 @@ OF_SUPERVISOR = ("SETPCAP", "SYS_NICE")
 AGAINST_OOM = "SYS_RESOURCE"
 """With it the kernel never kills the supervisor for memory. A daemon in a container may lack it."""
 
-_MASKED = (
-    *("/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys"),
-    *("/proc/latency_stats", "/proc/sched_debug", "/proc/scsi", "/proc/timer_list"),
-    *("/proc/timer_stats", "/sys/devices/virtual/powercap", "/sys/firmware"),
+MASKED = (
+    *("/proc/acpi", "/proc/asound", "/proc/driver", "/proc/fs", "/proc/interrupts", "/proc/kcore"),
+    *("/proc/keys", "/proc/latency_stats", "/proc/mtrr", "/proc/sched_debug", "/proc/scsi"),
+    *("/proc/timer_list", "/proc/timer_stats", "/proc/tty"),
+    *("/sys/devices/virtual/powercap", "/sys/firmware"),
     # Of the kernel's memory; root of a session could read them.
     *("/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags"),
     *("/proc/slabinfo", "/proc/vmallocinfo"),
-    # Root of a session could choose process 1 as the next to be killed for memory.
-    *("/proc/1/oom_adj", "/proc/1/oom_score_adj", "/proc/1/task/1/oom_score_adj"),
+    # Root of a session could slow process 1 down, or have it killed next for memory.
+    *("/proc/1/autogroup", "/proc/1/oom_adj", "/proc/1/oom_score_adj"),
+    "/proc/1/task/1/oom_score_adj",
 )
+"""What sessions do not see of the machine: folders are empty, files hold nothing."""
+
 MOST_FILES = 200_000
 """Files and folders that a session may make."""
 
-_MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True)
 class ImageFacts:
-    """What a session takes from its image.
-
-    Attributes:
-        digest: of the image.
-        environment: variables.
-        folder: in which commands start.
-        user: that they run as.
-    """
+    """What a session takes from its image: digest, variables, first folder and user."""
 
     digest: str
     environment: Mapping[str, str]
@@ -92,19 +85,16 @@ class ImageFacts:
         return cls(found["Id"], environment, folder, user)
 
 
-class Container:
-    """A started container and the channel to its supervisor."""
+class SessionContainer:
+    """A session's container and the channel to its supervisor."""
 
-    def __init__(
-        self, backend: DockerSessions, client: Any, identifier: str, stream: Any, attached: Any
-    ) -> None:
+    def __init__(self, backend: DockerSessions, container: Container) -> None:
         self._backend = backend
-        self._client = client
-        self._id = identifier
-        self._attached = attached
-        self._once = threading.Lock()
+        self._container = container
+        self._client = container.client
+        self._id = container.id
         self._owner = os.getpid()
-        self.channel = Channel(stream, multiplexed=True)
+        self.channel = Channel(container.stream, multiplexed=True)
 
     @property
     def alive(self) -> bool:
@@ -142,12 +132,9 @@ class Container:
 
     def end(self) -> None:
         """Remove it. Calling it twice does no harm, and in a forked child it does nothing."""
-        if self._owner == os.getpid() and self._once.acquire(blocking=False):
+        if self._owner == os.getpid():
             self.channel.close()
-            remove_container(self._client, self._id)
-            with contextlib.suppress(Exception):  # only TLS has it, and holds the socket by it
-                self._attached._response.close()
-            self._client.close()
+            self._container.remove()
 
 
 class DockerSessions:
@@ -181,11 +168,10 @@ class DockerSessions:
     def errors(self, what: str) -> Iterator[None]:
         """Turn the daemon's faults into a SandboxError."""
         import docker.errors
-        import requests
 
         try:
             yield
-        except (docker.errors.DockerException, requests.RequestException, OSError) as error:
+        except (docker.errors.DockerException, OSError) as error:  # requests' are OSErrors
             raise SandboxError(f"{what}: {explained(error)}") from error
 
     def facts(self, image: str) -> ImageFacts:
@@ -206,7 +192,7 @@ class DockerSessions:
                 ) from error
         digest = found["Id"]
         if digest not in self._facts:
-            machine = _MACHINES.get(platform.machine(), platform.machine())
+            machine = docker_machine()
             if found.get("Architecture") not in ("", None, machine):
                 raise ImageUnavailable(
                     f"image {image!r} is for {found['Architecture']} and the supervisor of "
@@ -220,7 +206,7 @@ class DockerSessions:
         """Return from what size a session's disk is to be watched; 0 if the daemon holds it."""
         return 0 if self._quota else limits.disk_mib << 20
 
-    def start(self, image: ImageFacts, limits: SessionLimits) -> Container:
+    def start(self, image: ImageFacts, limits: SessionLimits) -> SessionContainer:
         """Create, attach and start a container.
 
         Raises:
@@ -239,36 +225,27 @@ class DockerSessions:
                 else:
                     raise
 
-    def _start(self, image: ImageFacts, limits: SessionLimits) -> Container:
-        client: Any = None
-        stream: Any = None
-        identifier = ""
+    def _start(self, image: ImageFacts, limits: SessionLimits) -> SessionContainer:
+        client = open_client(self.address, 60, self._version)
+
+        def prepare(identifier: str) -> None:
+            if not self._binds:
+                client.put_archive(identifier, "/", _archive())
+
         try:
             with self.errors("Docker does not start a session"):
-                client = open_client(self.address, 60, self._version)
-                made = self._create(client, image, limits)
-                identifier = made["Id"]
-                check_bounds(made.get("Warnings") or [])
-                if not self._binds:
-                    client.put_archive(identifier, "/", _archive())
-                attached = client.attach_socket(
-                    identifier, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
-                )
-                stream = attached_stream(attached)
-                client.start(identifier)
-                return Container(self, client, identifier, stream, attached)
+                made = Container(client, lambda: self._create(client, image, limits), prepare)
+        except SlotBroken as error:
+            raise SandboxError(f"a session did not start: {error}") from error
+        try:
+            return SessionContainer(self, made)
         except BaseException as error:
-            if stream is not None:
-                stream.close()
-            why = ""
-            if client is not None:
-                if isinstance(error, ChannelBroken):
-                    why = infrastructure_failure(self.address, identifier, hung_up=True)
-                remove_container(client, identifier)
-                client.close()
-            if isinstance(error, ChannelBroken | SlotBroken):
-                raise SandboxError(f"a session did not start: {why or error}") from error
-            raise
+            if not isinstance(error, ChannelBroken):
+                made.remove()
+                raise
+            why = infrastructure_failure(self.address, made.id, hung_up=True)
+            made.remove()
+            raise SandboxError(f"a session did not start: {why or error}") from error
 
     def _create(self, client: Any, image: ImageFacts, limits: SessionLimits) -> Any:
         """Create it with a quota of its disk, if the daemon's file system has any."""
@@ -289,53 +266,26 @@ class DockerSessions:
     def _description(
         self, client: Any, image: ImageFacts, limits: SessionLimits, quota: bool
     ) -> dict[str, Any]:
-        memory = (limits.memory_mib + SUPERVISOR_MIB) << 20
-        profile = json.dumps(docker_profile(spare_init=True))
-        host = client.create_host_config(
-            auto_remove=True,
-            network_mode="none",
-            dns=["127.0.0.1"],  # else /etc/resolv.conf is the daemon's machine's
-            dns_search=["."],
-            dns_opt=["ndots:1"],
-            cap_drop=["ALL"],
-            cap_add=[*CAPABILITIES, *OF_SUPERVISOR, *self._against_oom],
-            security_opt=[
-                "no-new-privileges",
-                f"seccomp={profile}",
-            ],
-            pids_limit=limits.pids + 2,
-            mem_limit=memory,
-            memswap_limit=memory,
-            nano_cpus=int(limits.cpus * 1e9),
-            ipc_mode="private",
-            shm_size=SHM_MIB << 20,
-            # Instead of terminals, of which a machine has 3,072 for all containers together.
-            tmpfs={"/dev/pts": "ro,nr_inodes=1"},
-            sysctls=NETWORK_SETTINGS,
-            log_config={"Type": "none", "Config": {}},
-            # At 1 the kernel starts no handler of crashes, which would be root of the machine.
-            ulimits=[{"Name": "core", "Soft": 1, "Hard": 1}],
+        found = hardened(
+            client,
+            image=image.digest,
+            command=[PATH],
+            name="session",
+            memory_mib=limits.memory_mib + SUPERVISOR_MIB,
+            pids=limits.pids + 2,
+            cpus=limits.cpus,
+            capabilities=[*CAPABILITIES, *OF_SUPERVISOR, *self._against_oom],
+            shm_mib=SHM_MIB,
             runtime=self._runtime,
+            spare_init=True,
             storage_opt={"size": f"{limits.disk_mib}m"} if quota else None,
         )
-        host["MaskedPaths"] = list(_MASKED)
+        host = found["host_config"]
+        host["MaskedPaths"] = list(MASKED)
         if self._binds:
             bind = {"Type": "bind", "Source": str(supervisor_path()), "Target": PATH}
             host["Mounts"] = [{**bind, "ReadOnly": True}]
-        return {
-            "image": image.digest,
-            "command": [PATH],
-            "entrypoint": [],
-            "user": "0:0",
-            "working_dir": "/",
-            "hostname": "session",
-            "stdin_open": True,
-            "detach": False,
-            "stop_signal": "SIGKILL",  # else a daemon that stops waits 10 s for each container
-            "healthcheck": {"test": ["NONE"]},
-            "labels": {LABEL: "1", f"{LABEL}.pid": process_id(), f"{LABEL}.boot": boot_id()},
-            "host_config": host,
-        }
+        return {**found, "healthcheck": {"test": ["NONE"]}}
 
     def own_snapshot(self, digest: str, origin: str) -> None:
         """Remove a snapshot when this is closed."""
@@ -349,8 +299,8 @@ class DockerSessions:
                 owner = (image.get("Labels") or {}).get(f"{LABEL}.snapshot", "kept")
                 if owner != "kept" and not is_alive(owner):
                     self._client.remove_image(image["Id"], force=True)
-            for found in self._client.containers(all=True, filters={"label": [f"{LABEL}=1", boot]}):
-                if not is_alive(found["Labels"].get(f"{LABEL}.pid", "")):
+            for found in self._client.containers(all=True, filters={"label": f"{LABEL}=1"}):
+                if is_left_behind(found["Labels"]):
                     remove_container(self._client, found["Id"])
 
     def close(self) -> None:

@@ -9,8 +9,8 @@ from typing import Literal
 
 from ..cores import usable_cores
 from ..errors import SandboxUnavailable
-from .bwrap import BwrapSessions, View
-from .docker import Container, DockerSessions, ImageFacts
+from .bwrap import BwrapSessions
+from .docker import DockerSessions, ImageFacts
 from .limits import SessionLimits
 from .network import ENVIRONMENT, PORT, Allowlist, Forward, Proxy
 from .pool import WarmPool
@@ -47,7 +47,6 @@ class SessionFactory:
         else:
             raise ValueError(f"backend={backend!r} has no sessions: use 'docker' or 'bwrap'")
         self._image = image or self._backend.default_image
-        self._pool: WarmPool[tuple[ImageFacts, SessionLimits], Container | View]
         self._pool = WarmPool(lambda key: self._backend.start(*key), max(2, usable_cores()))
         self._open: weakref.WeakSet[Session] = weakref.WeakSet()
         self._lock = threading.Lock()

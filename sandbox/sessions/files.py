@@ -14,8 +14,7 @@ import struct
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import BinaryIO, Self
+from typing import BinaryIO, Self, cast
 
 _CHUNK = 1 << 16
 _HEAD = struct.Struct(">cII")
@@ -71,10 +70,6 @@ def _read(path: Path) -> Iterator[bytes]:
             yield piece
 
 
-def _spool() -> BinaryIO:
-    return tempfile.SpooledTemporaryFile(_IN_MEMORY)  # type: ignore[return-value]
-
-
 class Parcel:
     """What a session sends, kept in memory if it is small and in a file if not.
 
@@ -87,18 +82,14 @@ class Parcel:
             raise ValueError(f"limit_mib must be positive, got {limit_mib!r}")
         self.limit_mib = limit_mib
         self.most = int(limit_mib * (1 << 20))
-        self.stream = _spool()
+        spool = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - closed with the parcel
+        self.stream = cast(BinaryIO, spool)
         self.whole = False
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.stream.close()
 
     def file(self, path: str) -> bytes:

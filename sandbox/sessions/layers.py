@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,18 +22,14 @@ def daemons_image(image: str) -> Mapping[str, Any]:
         ImageUnavailable: no daemon answers, or it does not have the image.
     """
     import docker.errors
-    import requests
 
     no_folder = f"{image!r} is no folder with bin/sh, and no image of a Docker daemon either"
     try:
-        client = connect()
-        try:
+        with contextlib.closing(connect()) as client:
             found: Mapping[str, Any] = client.inspect_image(image)
-        finally:
-            client.close()
     except docker.errors.ImageNotFound as error:
         raise ImageUnavailable(f"{no_folder}: `assay sandbox build` makes one") from error
-    except (SandboxUnavailable, docker.errors.DockerException, requests.RequestException) as error:
+    except (SandboxUnavailable, docker.errors.DockerException, OSError) as error:
         raise ImageUnavailable(f"{no_folder}: {error}") from error
     return found
 

@@ -6,29 +6,17 @@ import threading
 from collections import defaultdict, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Generic, Protocol, TypeVar
 
 from ..errors import SandboxError
+from .bwrap import View
+from .docker import ImageFacts, SessionContainer
+from .limits import SessionLimits
+
+Place = SessionContainer | View
+Key = tuple[ImageFacts, SessionLimits]
 
 
-class Startable(Protocol):
-    """What a pool keeps: it may have died while nobody looked."""
-
-    @property
-    def alive(self) -> bool:
-        """Whether it can be used."""
-        ...
-
-    def end(self) -> None:
-        """Give it back."""
-        ...
-
-
-Place = TypeVar("Place", bound=Startable)
-Key = TypeVar("Key")
-
-
-class WarmPool(Generic[Key, Place]):
+class WarmPool:
     """Starts places, a few at one time, and keeps as many ahead as were asked for.
 
     Args:

@@ -8,15 +8,16 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from ..errors import SandboxError
 from ..result import RunStatus
 from . import files
-from .channel import AS_USER, NO_STDIN, SHELL, Channel, ChannelBroken, Job
+from .bwrap import View
+from .channel import AS_USER, NO_STDIN, SHELL, ChannelBroken, Job
+from .docker import SessionContainer
 from .limits import SessionLimits
 
 Command = str | Sequence[str]
@@ -35,28 +36,6 @@ class SessionEnded(RuntimeError):
 
     Whoever grades may count it against the policy. A fault of infrastructure is a SandboxError.
     """
-
-
-class SessionPlace(Protocol):
-    """Where a session runs: a container, or a view under bubblewrap."""
-
-    channel: Channel
-
-    def infrastructure_failure(self) -> str:
-        """Return what ended it if that was not its own programs; else empty."""
-        ...
-
-    def over_quota(self, disk_mib: int) -> str:
-        """Return why it has written more than it may; else empty."""
-        ...
-
-    def snapshot(self, name: str | None) -> str:
-        """Save its files, and return what a new session may start from."""
-        ...
-
-    def end(self) -> None:
-        """End it, and remove what it left."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,18 +82,12 @@ class ExecResult:
 
 @dataclass(frozen=True)
 class Origin:
-    """What commands of a session have in common.
-
-    Attributes:
-        environment: variables of all of them.
-        folder: in which they start.
-        user: that they run as.
-    """
+    """What commands of a session have in common: variables, first folder and user."""
 
     limits: SessionLimits
-    environment: Mapping[str, str] = field(default_factory=dict)
-    folder: str = "/"
-    user: str = "0"
+    environment: Mapping[str, str]
+    folder: str
+    user: str
 
 
 class Session:
@@ -126,7 +99,7 @@ class Session:
 
     def __init__(
         self,
-        place: SessionPlace,
+        place: SessionContainer | View,
         origin: Origin,
         image: str,
         again: Callable[[str], Session],
@@ -179,7 +152,8 @@ class Session:
         job = self._job("x", command, user, env, cwd, NO_STDIN if not stdin else 0, timeout_s)
         try:
             if stdin:
-                self._write(job, stdin)
+                with self._faults():
+                    self._channel.write(job, stdin, last=True)
             return self._result(job, began, timeout_s)
         finally:
             self._channel.forget(job)
@@ -282,13 +256,7 @@ class Session:
             self._fetch("g", path, parcel, user)
             return parcel.file(path)
 
-    def get_dir(
-        self,
-        path: str,
-        into: Path | str,
-        *,
-        limit_mib: float = 256.0,
-    ) -> list[str]:
+    def get_dir(self, path: str, into: Path | str, *, limit_mib: float = 256.0) -> list[str]:
         """Copy what a folder holds into a folder here, with modes, and return what was left out.
 
         Left out are symbolic links, special files, what cannot be read, and names that this
@@ -368,12 +336,7 @@ class Session:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -413,8 +376,7 @@ class Session:
         line = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
         if not line:
             raise ValueError("a command needs at least a program")
-        if timeout_s is not None and not timeout_s > 0:
-            raise ValueError(f"timeout_s must be positive, or None, got {timeout_s!r}")
+        _check_timeout(timeout_s)
         limits = self._origin.limits
         with self._faults():
             return self._channel.start(
@@ -429,10 +391,6 @@ class Session:
                 file_bytes=limits.disk_mib << 20,
                 into=into,
             )
-
-    def _write(self, job: Job, data: bytes) -> None:
-        with self._faults():
-            self._channel.write(job, data, last=True)
 
     def _await(
         self,
@@ -610,8 +568,7 @@ class Shell:
         session, channel = self._session, self._session._channel
         if "\0" in line:
             raise ValueError("a command holds a zero byte")
-        if timeout_s is not None and not timeout_s > 0:
-            raise ValueError(f"timeout_s must be positive, or None, got {timeout_s!r}")
+        _check_timeout(timeout_s)
         quoted = "'" + line.replace("'", "'\\''") + "'"
         with self._lock:
             session._check_open()
@@ -654,6 +611,11 @@ def _written(job: Job, which: int) -> bytes:
         output = job.outputs[which]
         output.seek(0)
         return output.read()
+
+
+def _check_timeout(timeout_s: float | None) -> None:
+    if timeout_s is not None and not timeout_s > 0:
+        raise ValueError(f"timeout_s must be positive, or None, got {timeout_s!r}")
 
 
 def _absolute(path: str) -> str:

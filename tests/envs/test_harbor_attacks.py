@@ -1,6 +1,5 @@
 """Attacks on the grading of Harbor tasks, and honest work, under each backend."""
 
-import os
 import tomllib
 from pathlib import Path
 
@@ -9,8 +8,7 @@ import pytest
 from assay.envs.harbor import CommandAgent, HarborEnv, HarborTask, nop, run_trial
 from assay.envs.tools.calls import written_call
 from assay.sandbox import Sandbox
-from assay.sandbox.backends.bwrap import bwrap_fault
-from assay.sandbox.sessions.groups import groups_fault
+from assay.sandbox.sessions.bwrap import sessions_fault
 
 TABLE = tomllib.loads(Path(__file__).with_name("harbor_attacks.toml").read_text("utf-8"))
 COMPARE = """#!/bin/bash
@@ -31,9 +29,9 @@ if [ $? -eq 0 ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
 )
 def box(request, shell_image):
     """A sandbox of each backend; Docker builds the images of both."""
-    fault = bwrap_fault() or groups_fault() or (os.geteuid() and "it needs root")
+    fault = sessions_fault()
     if request.param == "bwrap" and fault:
-        pytest.skip(str(fault))
+        pytest.skip(fault)
     with Sandbox(backend=request.param) as made:
         yield made
 

@@ -17,55 +17,49 @@ from typing import NoReturn
 
 import pytest
 
-from assay.sandbox import ImageUnavailable, Limits, Sandbox, SandboxError, build_image, describe
+from assay.sandbox import Limits, Sandbox, SandboxError, build_image, describe
 from assay.sandbox.backends.bwrap import bwrap_fault
-from assay.sandbox.backends.docker import connect, daemon_fault
+from assay.sandbox.backends.docker import connect
 from assay.sandbox.backends.registry import BACKENDS
-from assay.sandbox.sessions.groups import groups_fault
-
-
-def skip_or_fail(fault: str) -> NoReturn:
-    """Skip for want of a daemon or toolchain, or fail where the run says that there must be one."""
-    if os.environ.get("ASSAY_REQUIRE_DOCKER") == "1":
-        pytest.fail(fault)
-    pytest.skip(fault)
-
-
-@contextlib.contextmanager
-def built(recipe: str = "") -> Iterator[str]:
-    """Build an image of this machine's files under a tag of this run's, and remove it again."""
-    tag = f"assay-tests{recipe and f'-{recipe}'}:{os.getpid()}"  # two runs may overlap
-    try:
-        build_image(tag, *([describe(recipe)] if recipe else []))
-    except ImageUnavailable as error:
-        skip_or_fail(str(error))
-    yield tag
-    with contextlib.closing(connect()) as client:
-        client.remove_image(tag, force=True)
+from assay.sandbox.sessions.bwrap import sessions_fault
 
 
 @pytest.fixture(scope="session")
-def image() -> Iterator[str]:
-    """An image of this Python, in the daemon; skips without one."""
-    fault = daemon_fault()
-    if fault is not None:
-        skip_or_fail(fault)
-    with built() as tag:
-        yield tag
+def build(skip_or_fail: Callable[[str], NoReturn]) -> Iterator[Callable[[str], str]]:
+    """Build images of this machine's files under tags of this run's; skips where that fails."""
+    tags = []
+
+    def make(recipe: str) -> str:
+        tag = f"assay-tests-{recipe}:{os.getpid()}"  # two runs may overlap
+        try:
+            build_image(tag, describe(recipe))
+        except SandboxError as error:
+            skip_or_fail(str(error))
+        tags.append(tag)
+        return tag
+
+    yield make
+    for tag in tags:
+        with contextlib.closing(connect()) as client:
+            client.remove_image(tag, force=True)
 
 
 @pytest.fixture(scope="session")
-def toolchains(image: str) -> Iterator[str]:
-    """An image with this machine's C, C++, JavaScript and bash; skips where it lacks them."""
-    with built("toolchains") as tag:
-        yield tag
+def image(build: Callable[[str], str]) -> str:
+    """An image of this Python, in the daemon."""
+    return build("python")
 
 
 @pytest.fixture(scope="session")
-def session_image(image: str) -> Iterator[str]:
+def toolchains(build: Callable[[str], str]) -> str:
+    """An image with this machine's C, C++, JavaScript and bash."""
+    return build("toolchains")
+
+
+@pytest.fixture(scope="session")
+def session_image(build: Callable[[str], str]) -> str:
     """An image of this machine's shell, git, C and Python, for sessions."""
-    with built("shell") as tag:
-        yield tag
+    return build("shell")
 
 
 @pytest.fixture(
@@ -76,8 +70,8 @@ def session_box(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     """A box that opens sessions of these files, under each backend."""
     if request.param == "docker":
         image = request.getfixturevalue("session_image")
-    elif fault := bwrap_fault() or groups_fault() or (os.geteuid() and "it needs root"):
-        pytest.skip(str(fault))
+    elif fault := sessions_fault():
+        pytest.skip(fault)
     else:
         image = None
     with Sandbox(image, backend=request.param) as found:
@@ -233,7 +227,9 @@ class Daemon:
 
 
 @pytest.fixture(scope="session")
-def start_daemon(image: str) -> Iterator[Callable[..., Daemon]]:
+def start_daemon(
+    image: str, skip_or_fail: Callable[[str], NoReturn]
+) -> Iterator[Callable[..., Daemon]]:
     """Start Docker daemons of our own, which have the tests' image; skips where that cannot be."""
     if os.geteuid() or shutil.which("dockerd") is None:
         skip_or_fail("a second daemon needs root and dockerd")

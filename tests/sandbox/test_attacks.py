@@ -127,10 +127,14 @@ def test_the_process_of_the_tests_is_out_of_reach(box: Sandbox) -> None:
 
 
 def test_attacks_by_candidates_are_their_failures(box: Sandbox) -> None:
-    """Every attack that ends by itself, as a program whose function is wanted."""
+    """Attacks that end by themselves, as programs whose function is wanted.
+
+    Those on files, the kernel and what can be seen have no other rights or limits there.
+    """
     before = look(box)
     for attack in ATTACKS:
-        if {"timeout", "memory"} & attack.ends or attack.name.startswith("files"):
+        other = attack.name.startswith(("interpreter", "known", "processes"))
+        if {"timeout", "memory"} & attack.ends or not other:
             continue
         code = PRELUDE + attack.code
         check = box.check_tests(code, "assert f(1) == 'the answer'", limits=ENDLESS)

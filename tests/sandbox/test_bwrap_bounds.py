@@ -28,8 +28,8 @@ time.sleep(20)
 
 
 def ours() -> set[Path]:
-    home = cgroup._home()
-    return set() if home is None else set(home.glob(f"assay-slot-{os.getpid()}-*"))
+    homes = cgroup._homes(cgroup.MEMORY) or {}
+    return {path for home in homes.values() for path in home.glob(f"assay-slot-{os.getpid()}-*")}
 
 
 @pytest.mark.bwrap
@@ -63,8 +63,7 @@ time.sleep(60)
     client = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     assert client.stdout is not None
     pid = client.stdout.readline().strip()
-    home = cgroup._home()
-    assert home is not None
+    (home,) = cgroup._homes(cgroup.MEMORY).values()
     assert len(list(home.glob(f"assay-slot-{pid}-*"))) == 1
     client.send_signal(signal.SIGKILL)
     client.communicate()
@@ -75,23 +74,24 @@ time.sleep(60)
     assert not list(home.glob(f"assay-slot-{pid}-*"))
 
 
-def test_where_groups_may_be_made(tmp_path: Path) -> None:
-    service = tmp_path / "user.slice" / "app.slice" / "term.scope"
-    service.mkdir(parents=True)
-    for folder, handed_on in ((tmp_path, "cpu memory"), (service.parent, "memory pids")):
-        (folder / "cgroup.subtree_control").write_text(handed_on + "\n")
-    (service / "cgroup.subtree_control").write_text("")
-    found = list(cgroup._candidates("0::/user.slice/app.slice/term.scope\n", tmp_path))
-    assert found == [service.parent, tmp_path]
-    first = "5:cpu:/x\n4:memory:/a/b\n0::/user.slice\n"
-    assert list(cgroup._candidates(first, tmp_path)) == [tmp_path / "memory" / "a" / "b"]
+def test_where_groups_may_be_made() -> None:
+    """What is made there for a try finds out which of them hands controllers on."""
+    root = Path("/sys/fs/cgroup")
+    found = list(cgroup._candidates("0::/user.slice/term.scope\n", cgroup.ALL, root))
+    folders = (root / "user.slice" / "term.scope", root / "user.slice", root)
+    assert found == [dict.fromkeys(cgroup.ALL, folder) for folder in folders]
+    first = "5:cpu,cpuacct:/x\n4:memory:/a/b\n3:pids:/\n0::/user.slice\n"
+    memory = {"memory": root / "memory" / "a" / "b"}
+    assert list(cgroup._candidates(first, cgroup.MEMORY, root)) == [memory]
+    others = {"pids": root / "pids", "cpu": root / "cpu" / "x"}
+    assert list(cgroup._candidates(first, cgroup.ALL, root)) == [memory | others]
 
 
 @pytest.fixture
 def one_user(make_bwrap, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sandbox]:
     """A box as somebody has it who is not root, and may make no control groups."""
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    monkeypatch.setattr(bwrap, "make_group", lambda size: None)
+    monkeypatch.setattr(bwrap, "make_group", lambda kind, size: None)
     with make_bwrap(slots=1, limits=LIMITS) as box:
         yield box
 

@@ -106,8 +106,9 @@ def test_containers_killed_at_random(image: str, second) -> None:
     wait_until_none(containers, second.url, os.getpid())
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-@pytest.mark.parametrize("way", ["DOCKER_HOST", "hosts"])
+@pytest.mark.parametrize(
+    ("way", "number"), [("DOCKER_HOST", signal.SIGTERM), ("hosts", signal.SIGKILL)]
+)
 def test_a_daemon_that_is_started_again(
     image: str, second, way: str, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,6 @@ import pytest
 
 from assay.sandbox import ImageDescription, ImageUnavailable, Sandbox, build_image, describe
 from assay.sandbox.backends.bpf import filter_program
-from assay.sandbox.backends.bwrap import bwrap_fault
 from assay.sandbox.backends.docker import connect
 from assay.sandbox.backends.guest_source import guest_source
 from assay.sandbox.backends.seccomp import ALLOWED_IF, NOT_SUPPORTED, docker_profile
@@ -20,7 +19,7 @@ from assay.sandbox.images.archive import archive, write_layer
 from assay.sandbox.images.build import dockerfile, image_tree
 from assay.sandbox.images.description import shipped_images
 from assay.sandbox.images.host_files import Tree, distributions
-from assay.sandbox.sessions.groups import groups_fault
+from assay.sandbox.sessions.bwrap import sessions_fault
 
 pytestmark = pytest.mark.slow
 
@@ -171,21 +170,22 @@ def test_docker_builds_on_an_image_and_slots_preload_what_its_label_says(image: 
 
 
 @pytest.mark.docker
-def test_the_science_image_imports_its_packages_once(image: str) -> None:
-    tag = f"assay-tests-science:{os.getpid()}"
+def test_an_image_imports_its_packages_once(image: str) -> None:
+    """With the libraries that they bring, and what they need."""
+    tag = f"assay-tests-packages:{os.getpid()}"
     client = connect()
     try:
-        build_image(tag, describe("science"))
+        build_image(tag, ImageDescription("x", pip=("pandas",), preload=("numpy",)))
         with Sandbox(tag, slots=1) as box:
-            loaded = box.run("import sys; print(*[m in sys.modules for m in ('numpy', 'pandas')])")
-            assert loaded.stdout == "True True\n"
+            loaded = box.run("import sys; print('numpy' in sys.modules, 'pandas' in sys.modules)")
+            assert loaded.stdout == "True False\n"
             code = (
-                "import numpy, pandas, sympy\n"
+                "import numpy, pandas\n"
                 "print(numpy.linalg.inv(numpy.diag([2.0, 4.0])).tolist())\n"
-                "print(sympy.factor('x**2 - 1'), pandas.Series([1, 2]).sum())"
+                "print(pandas.Series([1, 2]).sum())"
             )
             result = box.run(code)
-            assert result.stdout == "[[0.5, 0.0], [0.0, 0.25]]\n(x - 1)*(x + 1) 3\n", result
+            assert result.stdout == "[[0.5, 0.0], [0.0, 0.25]]\n3\n", result
     finally:
         client.remove_image(tag, force=True)
         client.close()
@@ -224,8 +224,8 @@ def test_the_filters_forbid_the_same() -> None:
 @pytest.mark.bwrap
 def test_sessions_under_bubblewrap_start_from_this_python(tmp_path, monkeypatch) -> None:
     """Their root is unpacked by every Python, also by those without filters of archives."""
-    if fault := bwrap_fault() or groups_fault() or (os.geteuid() and "it needs root"):
-        pytest.skip(str(fault))
+    if fault := sessions_fault():
+        pytest.skip(fault)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with Sandbox(backend="bwrap") as box, box.session() as session:
         assert session.exec(["python3", "-c", "print(6 * 7)"]).text == "42\n"

@@ -1,6 +1,6 @@
 """Thousands of requests at once: none is lost, none is judged wrongly, and nothing is left.
 
-ASSAY_LOAD_PROGRAMS sets how many are under way at one time (default 2,000); -s prints figures.
+ASSAY_LOAD_PROGRAMS sets how many are under way at one time (default 1,000); -s prints figures.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from assay.sandbox import Limits, Result, RunStatus, Sandbox, SandboxUnavailable
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
 
-COUNT = int(os.environ.get("ASSAY_LOAD_PROGRAMS", "2000"))
+COUNT = int(os.environ.get("ASSAY_LOAD_PROGRAMS", "1000"))
 LIMITS = Limits(cpu_s=5.0, wall_s=60.0, memory_mib=128)
 Request = tuple[str, str, RunStatus, str]
 """Program, input, and how it must end."""

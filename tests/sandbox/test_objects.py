@@ -8,6 +8,7 @@ liar.txt, as a subclass of base. claims.txt holds tests alone, which liar.txt wo
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,6 @@ pytestmark = pytest.mark.slow
 LIMITS = Limits(cpu_s=2.0, wall_s=10.0, memory_mib=128)
 FOLDER = Path(__file__).with_name("objects")
 LIAR = (FOLDER / "liar.txt").read_text()
-UNITTEST = "import unittest\nclass T(unittest.TestCase):\n    def test(self): self."
 ASSERTIONS = [
     "assertEqual(f(3), 7)",
     "assertAlmostEqual(f(3), 7)",
@@ -71,9 +71,21 @@ def test_right_programs_pass_tests_that_use_their_objects(
     "function", ["def f(x): return Liar()", "f = Liar", "def f(x): raise StopIteration(7)"]
 )
 def test_an_object_that_says_yes_passes_no_claim_about_it(box: Sandbox, function: str) -> None:
-    for tests in [*blocks("claims.txt"), *(UNITTEST + line for line in ASSERTIONS)]:
-        check = checked(box, f"{LIAR}{function}\n", tests)
-        assert (check.passed, check.solved) == (0, False), (tests, check)
+    """The last test, which passes, says that all those before it were run."""
+    program = f"{LIAR}{function}\n"
+    statements = []
+    for claim in blocks("claims.txt"):
+        if "def test" in claim or "def check" in claim:  # a whole test file
+            check = checked(box, program, claim)
+            assert (check.passed, check.solved) == (0, False), (claim, check)
+        else:
+            statements.append(textwrap.indent(claim, "    "))
+    tests = [f"def test_{number}():\n{claim}" for number, claim in enumerate(statements)]
+    tests.append("import unittest\nclass T(unittest.TestCase):")
+    tests += [f"    def test_{n}(self): self.{each}" for n, each in enumerate(ASSERTIONS)]
+    tests.append("    def test_z(self): self.assertEqual(7, 7)")
+    check = box.check_tests(program, "\n".join(tests), limits=Limits(cpu_s=30.0, memory_mib=128))
+    assert (check.passed, check.total) == (1, len(statements) + len(ASSERTIONS) + 1), check
 
 
 def test_programs_that_lie_pass_nothing_and_buy_no_fault(box: Sandbox) -> None:

@@ -11,7 +11,6 @@ import threading
 import pytest
 
 from assay.sandbox import Limits, RaySandbox, RunStatus, SandboxUnavailable
-from assay.sandbox.backends.bwrap import bwrap_fault
 from assay.verifiers import Code, Status
 
 pytest.importorskip("ray", reason="RaySandbox needs the extra ray")
@@ -38,9 +37,6 @@ NODE = {"num_cpus": 1, "object_store_memory": 80 << 20}
 @pytest.fixture(scope="module")
 def cluster():
     """A cluster of three nodes."""
-    fault = bwrap_fault()
-    if fault is not None:
-        pytest.skip(fault)
     before = dict(os.environ)
     os.environ |= {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_USAGE_STATS_ENABLED": "0"}
     import ray

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 
 import pytest
@@ -113,10 +112,9 @@ def test_with_neither_backend_both_remedies_are_given() -> None:
     assert (findings["bubblewrap"].ok, "apt-get" in findings["bubblewrap"].remedy) == (False, True)
 
 
+@pytest.mark.bwrap
 @pytest.mark.usefixtures("no_daemon")
 def test_without_docker_bubblewrap_will_do() -> None:
-    if shutil.which("bwrap") is None or bwrap_fault() is not None:
-        pytest.skip("no bubblewrap here")
     assert all(finding.ok for finding in survey())
     assert by_name(survey())["Docker"].level == "warning"
     assert by_name(survey("docker"))["Docker"].level == "no"

@@ -255,7 +255,7 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None, derandomize=True, max_examples=150)
+@settings(deadline=None, derandomize=True, max_examples=80)
 @given(field=st.sampled_from(sorted(FACTS)), value=JSON, multiplexed=st.booleans())
 def test_any_fact_may_be_anything(field: str, value: Any, multiplexed: bool) -> None:
     data = frame({**FACTS, field: value}) + OUTPUTS
@@ -371,7 +371,7 @@ def test_mutated_requests_are_answered_or_end_the_guest(bare: BwrapBackend) -> N
     rng = random.Random(11)  # noqa: S311 - no secret
     whole = request_of(HELD, b"some input")
     head = len(whole) - len(HELD) - len(b"some input")
-    for number in range(40):
+    for number in range(12):
         if number % 2:
             data = frame(mutated(whole[4:head], rng)) + whole[head:]
         else:
@@ -479,11 +479,12 @@ def f(*args):
 """
 
 
-@pytest.mark.parametrize("seeds", [range(0, 20), range(20, 40)], ids=["first", "second"])
-def test_hostile_candidates_are_never_paid(make_box, seeds: range) -> None:
+@pytest.mark.bwrap
+def test_hostile_candidates_are_never_paid(make_bwrap) -> None:
+    """The guest's code is the same under every backend."""
     tests = "assert f([1]) == 'the answer'\nassert f(2, k=lambda x: x)[0] == ('other', 1)"
-    with make_box(slots=1, limits=Limits(cpu_s=0.5, wall_s=2.0)) as box:
-        for seed in seeds:
+    with make_bwrap(slots=1, limits=Limits(cpu_s=0.5, wall_s=2.0)) as box:
+        for seed in range(36):
             code = HOSTILE_CANDIDATE.format(seed=seed, real=REAL, odd=ODD_VALUES)
             check = box.check_tests(code, tests)
             assert (check.passed, check.solved) == (0, False), (seed, check)

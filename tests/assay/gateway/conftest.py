@@ -21,8 +21,7 @@ from assay.gateway.episodes import Gateway, GatewayConfig
 from assay.gateway.transformers_engine import TransformersEngine
 from assay.grpo import VLLMServer, load_model, tiny_model
 from assay.sandbox import Sandbox
-from assay.sandbox.backends.bwrap import bwrap_fault
-from assay.sandbox.sessions.groups import groups_fault
+from assay.sandbox.sessions.bwrap import sessions_fault
 
 torch.set_num_threads(1)
 PROGRAM = """
@@ -106,8 +105,8 @@ def start(loaded: tuple[Any, Any]) -> Iterator[Start]:
 def box(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     """A sandbox that opens sessions with a shell and Python, under each backend."""
     if request.param == "bwrap":
-        if fault := bwrap_fault() or groups_fault() or (os.geteuid() and "it needs root"):
-            pytest.skip(str(fault))
+        if fault := sessions_fault():
+            pytest.skip(fault)
         with Sandbox(backend="bwrap") as found:
             yield found
         return

@@ -146,10 +146,10 @@ def _made(homes: dict[str, Path], name: str, memory_bytes: int, pids: int, cpus:
                 "cpu.cfs_quota_us": quota,
             }
         for file, bound in bounds.items():
-            folder = group.folders.get(file.partition(".")[0])
+            bounded = group.folders.get(file.partition(".")[0])
             of_swap = ".swap." in file or ".memsw." in file  # which not every kernel has
-            if folder is not None and ((folder / file).exists() or not of_swap):
-                (folder / file).write_text(str(bound))
+            if bounded is not None and ((bounded / file).exists() or not of_swap):
+                (bounded / file).write_text(str(bound))
     except OSError:
         group.remove()
         raise

@@ -48,9 +48,9 @@ class KernelMemory:
         self._idle = number_after(self._sockets, b"used")
         self._group: tuple[int | None, bytes] = (None, b"")
         for path, word in _GROUP_FILES if usable else ():
-            file = opened(path)
-            if number_after(file, word):
-                self._group = file, word
+            group = opened(path)
+            if number_after(group, word):
+                self._group = group, word
                 break
         self._idle_group = number_after(*self._group)
         self.start()

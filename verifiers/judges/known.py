@@ -60,10 +60,14 @@ def _messages(question: Any) -> tuple[tuple[str, str], ...]:
     if not isinstance(question, list):
         text = _text('"question"', question)
         return (("user", text),) if text else ()
-    said = [(m.get("role"), m.get("content")) for m in question if isinstance(m, dict)]
-    if len(said) < len(question) or not all(isinstance(t, str) for pair in said for t in pair):
+    good = [m for m in question if isinstance(m, dict) and _speaks(m)]
+    if len(good) != len(question):
         raise ValueError('"messages" must be a list of {"role": text, "content": text}')
-    return tuple(said)
+    return tuple((m["role"], m["content"]) for m in good)
+
+
+def _speaks(message: dict[Any, Any]) -> bool:
+    return isinstance(message.get("role"), str) and isinstance(message.get("content"), str)
 
 
 def _text(name: str, value: Any) -> str:

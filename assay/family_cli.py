@@ -26,6 +26,7 @@ from .verifiers.atomic_io import write_text
 from .verifiers.nearest import did_you_mean
 
 PACKAGE = "assay.family"
+OTHER_SEEDS = "measured/other_seeds"
 family_app = typer.Typer(
     help="Train each system of the GRPO family small, beside its rivals.",
     epilog="Example: assay family run dapo --short",
@@ -53,9 +54,9 @@ def load(name: str) -> Study:
     return study
 
 
-def measured_before(name: str) -> list[Measured]:
-    """Return the results that ship with a study, if any."""
-    path = studies()[name].parent / "measured" / f"{name}.json"
+def measured_before(name: str, folder: str = "measured") -> list[Measured]:
+    """Return the results that ship with a study, if any; ``OTHER_SEEDS`` has a second run's."""
+    path = studies()[name].parent / folder / f"{name}.json"
     return read_measured(path) if path.exists() else []
 
 
@@ -213,23 +214,49 @@ def write_page(path: Path, runs: Path | None = None) -> None:
 
 def family_page(folder: str = "family", runs: Path | None = None) -> str:
     """Return the page of all studies; ``folder`` holds their pictures."""
-    parts, words, claims = [], [], 0
+    parts, claims = [], 0
+    words: list[Word] = []
+    pairs: list[tuple[Word, Word]] = []  # of the claims that were decided with other seeds too
     for name in studies():
         study, results = load(name), by_arm(_results(name, runs))
+        repeated = by_arm(measured_before(name, OTHER_SEEDS)) if runs is None else {}
         claims += len(study.claims)
         if is_decided(study, results):
-            words += [verdict.word for verdict in verdicts(study, results)]
-        parts.append(section(name, study, results, f"{folder}/{name}.png" if results else None))
-    counted = ""
-    if words:
-        count = {word: words.count(word) for word in get_args(Word)}
-        counted = (
-            f"Of {claims} claims {count['shown']} are shown, {count['shown against']} are "
-            f"shown against, {count['too small to tell']} are too small to tell, and "
-            f"{claims - len(words)} wait for their seeds.\n\n"
-            f"![Every claim with its gain and interval]({folder}/overview.png)\n"
-        )
-    return "\n".join([_HEAD, counted, _ERRATA, *parts])
+            found = [verdict.word for verdict in verdicts(study, results)]
+            words += found
+            if repeated:
+                again = [verdict.word for verdict in verdicts(study, repeated)]
+                pairs += zip(found, again, strict=True)
+        picture = f"{folder}/{name}.png" if results else None
+        parts.append(section(name, study, results, picture, repeated))
+    counted = _count(claims, words, folder) if words else ""
+    return "\n".join([_HEAD, counted, *_agreement(pairs), _ERRATA, *parts])
+
+
+def _count(claims: int, words: Sequence[Word], folder: str) -> str:
+    count = {word: words.count(word) for word in get_args(Word)}
+    waiting = claims - len(words)
+    return (
+        f"Of {claims} claims {count['shown']} are shown, {count['shown against']} are shown "
+        f"against, and {count['too small to tell']} are too small to tell"
+        + (f"; {waiting} wait for their seeds" if waiting else "")
+        + f".\n\n![Every claim with its gain and interval]({folder}/overview.png)\n"
+    )
+
+
+def _agreement(pairs: Sequence[tuple[Word, Word]]) -> list[str]:
+    """Say how many decided verdicts a second run repeats, leaves open, or turns round."""
+    decided = [(one, other) for one, other in pairs if one != "too small to tell"]
+    if not decided:
+        return []
+    same = sum(one == other for one, other in decided)
+    opened = sum(other == "too small to tell" for _, other in decided)
+    opposite = len(decided) - same - opened
+    return [
+        f"A second run, with seeds from 1000, covers {len(decided)} of the decided claims: {same} "
+        f"have the same verdict, {opened} are too small to tell, and {opposite} have the opposite "
+        "one.\n"
+    ]
 
 
 def _results(name: str, runs: Path | None) -> list[Measured]:
@@ -252,10 +279,9 @@ nothing, so a number here is evidence about a mechanism and none about a large m
 
 A claim compares one value of two arms, seed by seed. The gain is the mean difference (or quotient)
 in the direction of the claim, with the percentile bootstrap's interval at nominal 99 %, which at
-eight seeds covers about 95 %. A claim is *shown* if the whole interval lies above its margin (0 if
-none is named), *shown against* if it lies below, and else *too small to tell*. A study that was run
-with fewer seeds than it asks for has its verdict in words instead. Claims and numbers of seeds are
-fixed before the seeds are run.
+eight seeds covers about 95 %. A claim is *shown* if the whole interval reaches its margin (exceeds
+0 if none is named), *shown against* if it lies below, and else *too small to tell*. Claims and
+numbers of seeds are fixed before the seeds are run.
 
 `assay family run --all` runs everything again, with `--first-seed 1000` on other seeds; `assay
 family run NAME` repeats one study, and `examples/family/NAME.py` is the whole of it. A cell of a

@@ -29,8 +29,8 @@ class Verdict:
         mean: of the gains (geometric for quotients).
         low: lower end of the interval.
         high: upper end.
-        word: ``shown`` if the whole interval is above the margin, ``shown against`` if it is
-            below.
+        word: ``shown`` if the whole interval is above the margin (or at it, unless any gain
+            counts), ``shown against`` if it is below.
     """
 
     claim: Claim
@@ -64,8 +64,9 @@ def decide(claim: Claim, results: Results) -> Verdict:
     scale = [math.log(g) for g in gains] if claim.ratio else gains
     low, high = interval(scale)
     mean, margin = sum(scale) / len(scale), math.log(claim.margin) if claim.ratio else claim.margin
+    any_gain = claim.margin == (1 if claim.ratio else 0)
     word: Word = "too small to tell"
-    if low > margin:
+    if low > margin or (low == margin and not any_gain):  # "by half at least" includes the half
         word = "shown"
     elif high < margin:
         word = "shown against"

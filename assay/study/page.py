@@ -28,7 +28,13 @@ def rows_of(study: Study, results: Results) -> tuple[list[str], list[list[str]]]
     return ["arm", *columns, "seeds", "CPU s", "peak MiB"], rows
 
 
-def section(name: str, study: Study, results: Results, picture: str | None) -> str:
+def section(
+    name: str,
+    study: Study,
+    results: Results,
+    picture: str | None,
+    repeated: Results | None = None,
+) -> str:
     """Render a study's part of the page in Markdown.
 
     Args:
@@ -36,6 +42,7 @@ def section(name: str, study: Study, results: Results, picture: str | None) -> s
         study: the study.
         results: of each arm; none if it was not measured.
         picture: the picture's path from the page.
+        repeated: of each arm with other seeds, if the study was run again with them.
     """
     presets = ", ".join(f"`{preset}`" for preset in study.presets)
     named = f" (preset {presets})" if presets else ""
@@ -48,20 +55,24 @@ def section(name: str, study: Study, results: Results, picture: str | None) -> s
         lines += [markdown_row(head), markdown_row(["---"] * len(head)), *map(markdown_row, rows)]
         lines.append("")
         if is_decided(study, results):
-            lines += ["| claim | gain | verdict |", "| --- | --- | --- |"]
-            for verdict in verdicts(study, results):
-                cells = [verdict.claim.text, gain_of(verdict), word_of(verdict)]
-                lines.append(markdown_row(cells))
-            lines += ["", study.remark, ""]
+            lines += [*claims_table(study, results, repeated), "", study.remark, ""]
         else:
-            open_claims = "; ".join(claim.text for claim in study.claims)
-            if open_claims:
-                lines += [f"**Claims**, open until {study.seeds} seeds are run: {open_claims}.", ""]
-            few = "**Verdict, in words**, of fewer seeds or an earlier version of the learner."
-            lines += [f"{few} {study.verdict}", ""]
+            texts = "; ".join(claim.text for claim in study.claims)
+            lines += [f"**Claims**, open until {study.seeds} seeds are run: {texts}.", ""]
     if picture is not None:
         lines += [f"![{study.title}]({picture})", ""]
     return "\n".join(lines)
+
+
+def claims_table(study: Study, results: Results, repeated: Results | None = None) -> list[str]:
+    """Render the verdict on each claim, and that of other seeds beside it."""
+    head = ["claim", "gain", "verdict"]
+    rows = [[v.claim.text, gain_of(v), word_of(v)] for v in verdicts(study, results)]
+    if repeated:
+        head += ["gain, other seeds", "verdict, other seeds"]
+        for row, verdict in zip(rows, verdicts(study, repeated), strict=True):
+            row += [gain_of(verdict), word_of(verdict)]
+    return [markdown_row(row) for row in (head, ["---"] * len(head), *rows)]
 
 
 def gain_of(verdict: Verdict) -> str:

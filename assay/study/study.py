@@ -89,7 +89,6 @@ class Study:
         load: task, model, budget, and what is the same for all arms.
         claims: what is tested; decided once ``seeds`` were run.
         remark: what the numbers show beside the claims, and what was tried before.
-        verdict: what fewer seeds say, in words, until the claims are decided.
         arms: by name, each with the same budget unless the load says otherwise.
         seeds: of each arm, enough to tell the differences that a pilot saw.
         prepare: writes what all arms of a seed begin with, such as a warm-started model, into
@@ -108,9 +107,8 @@ class Study:
     equation: str
     load: str
     arms: Mapping[str, Arm]
-    claims: Sequence[Claim] = ()
+    claims: Sequence[Claim]
     remark: str = ""
-    verdict: str = ""
     seeds: int = 8
     prepare: Callable[[Trial], None] | None = None
     resumes: bool = False

@@ -160,12 +160,6 @@ STUDY = Study(
         ),
     ),
     remark="By outcomes most groups teach nothing, by steps few.",
-    verdict="Reproduced for the steps, not shown for the outcome. From a base that is right in 6 "
-    "of 100 episodes, the share of right steps rises from .07 to .13 with rewards of "
-    "steps and falls to .06 with one for the outcome, in every seed. The last total is "
-    "right in .10 and .075 of the episodes, and the ranges overlap. The reason is to be "
-    "seen: by outcomes seven or eight in ten groups teach nothing, by steps two in ten. "
-    "Dividing by the standard deviation helped (.11 of the steps without it).",
     arms={
         "outcome": arm(),
         "process": arm(advantage="process"),

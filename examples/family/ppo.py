@@ -96,12 +96,6 @@ STUDY = Study(
         "replies, where a reward at the end hardly reaches the beginning; these have six "
         "tokens at most."
     ),
-    verdict="At the same prompts PPO reaches what GRPO does (.35 and .36) for more than twice the"
-    " CPU time (33 s and 14 s), so the critic bought nothing here. But PPO needs no "
-    "groups: given as many replies on eight times as many prompts it is ahead with each "
-    "seed (.44), at 65 s. So half the cost holds at matched prompts and not in general. "
-    "Lambda = .95 is no worse than 1 (.36 and .35) on replies of at most six tokens; the "
-    "claim is about long ones, where a reward at the end hardly reaches the beginning.",
     arms={
         "GRPO, 64 x 8": grpo,
         "PPO, 64 x 8": ppo(8),

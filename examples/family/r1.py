@@ -378,19 +378,6 @@ STUDY = Study(
         "hacked in (4). GRPO does without a critic, not without rewards; (4)'s reward model "
         "is a rule here."
     ),
-    verdict="Reproduced in shape, in all three seeds: consistency .26 to .89 after (1), accuracy "
-    ".40 to .50 after (2) (by .03 to .15), breadth .18 to .73 after (3) with accuracy kept, "
-    "preference .12 to .41 after (4). Unlike R1's, (1) gains accuracy, and (4) takes something "
-    "back: breadth falls to .37 and accuracy to .45; whether by its 24 steps on sums alone, as "
-    "(2) lost breadth, or by the preference was not separated. The language reward lifts "
-    "consistency in (2) (.95, .91 without), but its price did not show: accuracy is .50 with it "
-    "and .44 without, within the seeds' range; here no language is the better one to think in. "
-    "Tried before, on seed 0: sums of larger digits with four updates a step at 3e-4 fell from "
-    ".41 to .05 in (2); at 1e-4, or with one update, they rose slowly at best (stopped after 36 "
-    "steps). In (3), 300 mirrored replies beside 115 sums cost accuracy (.56 to .32). In (4), a "
-    "preference paid for wrong answers too sent breadth from .80 to .13: a reward model that does "
-    "not read the answer is hacked. GRPO does without a critic, not without rewards; (4)'s reward "
-    "model is a rule here.",
     arms={"four stages": arm(), "no language reward": arm(language=0.0)},
     prepare=prepare,
     resumes=True,

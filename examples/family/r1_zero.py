@@ -157,19 +157,10 @@ STUDY = Study(
         "The growth is a choice among what the base model had read, not an invention: it "
         "drops bare answers for working, also where accuracy alone is paid. Paid for the "
         "format alone it writes `<think>4</think><answer>46</answer>`: a rule is hacked as a "
-        "reward model is where it does not say what is wanted."
+        "reward model is where it does not say what is wanted. Two of eight seeds do that with "
+        "both rules too, and are right in less than .03 of their replies; the other six end at "
+        ".54 to .73."
     ),
-    verdict="Reproduced in shape. From 0.09 of replies in the format and 0.41 right, both rules "
-    "together reach 0.97 and 0.56 in every seed, and replies grow from 10 to 20 tokens within 16 "
-    "steps. The growth is a choice among what the base model had read, not an invention: it drops "
-    "bare answers for working, also where accuracy alone is paid (18 tokens: the same working and "
-    "a bare answer). Neither rule brings the other: paid for accuracy alone, the format falls to "
-    "0.003, as a closed thought before a bare answer was the form read most often; paid for "
-    "format alone, 0.99 of replies are in it, `<think>4</think><answer>46</answer>`, and 0.01 "
-    "right. So a rule is hacked as a reward model is where it does not say what is wanted. The "
-    "format costs no accuracy in the end (0.56 against 0.57), though it dips while the format is "
-    "learnt. One setting was tried, in a shorter pilot on seed 0. Rule rewards are R1-Zero's: "
-    "DeepSeekMath's GRPO was paid by a trained reward model.",
     arms={
         "accuracy + format": arm(accuracy=1.0, format=1.0),
         "accuracy only": arm(accuracy=1.0),

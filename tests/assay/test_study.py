@@ -161,6 +161,14 @@ def test_a_claim_is_decided_by_the_seeds_that_both_arms_have(
     assert verdict.low <= verdict.mean <= verdict.high
 
 
+def test_a_margin_is_reached_by_what_is_as_large_and_any_gain_is_above_none() -> None:
+    half = replace(CLAIM, ratio=True, margin=2.0)
+    assert decide(half, ends([1.0, 2.0], [2.0, 4.0])).word == "shown"
+    assert decide(CLAIM, ends([1.0, 2.0], [1.0, 2.0])).word == "too small to tell"
+    same = replace(CLAIM, ratio=True, margin=1.0)
+    assert decide(same, ends([1.0, 2.0], [1.0, 2.0])).word == "too small to tell"
+
+
 def test_claims_name_what_was_not_measured() -> None:
     with pytest.raises(ValueError, match=r"'end' of 'c' was not measured, for: B ends above A\."):
         decide(replace(CLAIM, arm="c"), ends([1.0], [2.0]))
@@ -196,9 +204,17 @@ def test_an_open_claim_says_what_the_seeds_rule_out() -> None:
 
 
 def test_fewer_seeds_than_asked_for_decide_nothing() -> None:
-    text = section("toy", study(CLAIM, verdict="In words."), ends([1.0], [2.0]), None)
-    assert "of fewer seeds or an earlier version of the learner. In words." in text
+    text = section("toy", study(CLAIM), ends([1.0], [2.0]), None)
+    assert "open until 8 seeds are run: B ends above A." in text
     assert "shown" not in text
+
+
+def test_a_run_with_other_seeds_stands_beside_the_first() -> None:
+    repeated = ends([10.0, 11.0], [10.5, 10.5])
+    text = section("toy", study(CLAIM, seeds=2), ends([1.0, 2.0], [3.0, 4.0]), None, repeated)
+    row = next(line for line in text.splitlines() if line.startswith("| B ends above A."))
+    assert "| +2 [2, 2] | **shown** | +0 [" in row
+    assert row.endswith("too small to tell (below 0.5) |")
 
 
 def test_pictures_show_every_curve_and_every_claim(tmp_path: Path) -> None:
@@ -219,7 +235,7 @@ def test_every_study_names_its_source_and_decides_its_claims(name: str) -> None:
     study = load(name)
     assert re.search(r"arXiv|no paper", study.source), "name the source"
     assert study.seeds >= 8
-    assert study.claims or study.verdict
+    assert study.claims
     for claim in study.claims:
         assert {claim.arm, claim.than if isinstance(claim.than, str) else claim.arm} <= set(
             study.arms

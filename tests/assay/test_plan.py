@@ -173,26 +173,26 @@ def test_command_prints_and_tells_by_its_exit_code(tmp_path: Any) -> None:
 
 
 MEASURED = {
-    "Llama 30M": LlamaConfig(
+    "Llama 17M": LlamaConfig(
         hidden_size=512,
         intermediate_size=1408,
-        num_hidden_layers=8,
+        num_hidden_layers=4,
         num_attention_heads=8,
         num_key_value_heads=8,
         vocab_size=4096,
     ),
-    "Qwen2 60M": Qwen2Config(
+    "Qwen2 40M": Qwen2Config(
         hidden_size=640,
         intermediate_size=1728,
-        num_hidden_layers=8,
+        num_hidden_layers=4,
         num_attention_heads=10,
         num_key_value_heads=2,
         vocab_size=32000,
         tie_word_embeddings=True,
     ),
-    "GPT-2 40M": GPT2Config(
+    "GPT-2 28M": GPT2Config(
         n_embd=512,
-        n_layer=8,
+        n_layer=4,
         n_head=8,
         vocab_size=30000,
         n_positions=512,
@@ -212,7 +212,7 @@ def status(name):
     return next(int(x.split()[1]) for x in open("/proc/self/status") if x.startswith(name)) * 1024
 
 torch.set_num_threads(1)
-config = GRPOConfig(prompts_per_step=4, max_new_tokens=96, tokens_per_batch=2048)
+config = GRPOConfig(prompts_per_step=2, max_new_tokens=64, tokens_per_batch=768)
 def train(model_config, steps):
     model = AutoModelForCausalLM.from_config(model_config).eval()
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
@@ -246,7 +246,7 @@ def test_plans_agree_with_resident_memory(name: str, tmp_path: Any) -> None:
     env = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536"}
     told = subprocess.run(run, capture_output=True, text=True, check=True, env=env)
     measured = json.loads(told.stdout)
-    config = GRPOConfig(prompts_per_step=4, max_new_tokens=96, tokens_per_batch=2048)
+    config = GRPOConfig(prompts_per_step=2, max_new_tokens=64, tokens_per_batch=768)
     found = plan(
         Job(model=MEASURED[name], config=config, prompt_tokens=64, gpu=None, autocast=False)
     )

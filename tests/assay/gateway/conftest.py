@@ -56,6 +56,15 @@ for turn in range(3):
 open("answer.txt", "w").write(kind)
 """
 
+SDK = """
+import openai, sys
+client = openai.OpenAI()
+messages = [{"role": "user", "content": sys.stdin.read()}]
+for _ in range(2):
+    said = client.chat.completions.create(model="m", messages=messages).choices[0].message
+    messages += [said, {"role": "user", "content": "on"}]
+"""
+
 TEMPLATE = (
     "{% if tools %}T{{ tools | tojson }}<eos>{% endif %}"
     "{% for m in messages %}{{ m.role[0] }}:{{ m.content }}<eos>\n{% endfor %}"
@@ -131,6 +140,12 @@ def written(tmp_path: Path) -> Callable[[str], Path]:
 def program(written: Callable[[str], Path]) -> list[str]:
     """The command of a program that ends as the first word of its prompt says."""
     return [sys.executable, str(written(PROGRAM)), "{prompt}"]
+
+
+@pytest.fixture
+def by_sdk() -> list[str]:
+    """The command of a program that asks twice by OpenAI's package."""
+    return [sys.executable, "-c", SDK]
 
 
 @pytest.fixture(scope="session")

@@ -185,11 +185,7 @@ def _agent_player(
     where: Mapping[str, Any],
     **settings: Any,
 ) -> Iterator[GroupEvalPolicy]:
-    """Yield what plays tasks by a program; close its engine.
-
-    Raises:
-        ValueError: the policy is neither a directory nor a server, or a setting has no effect.
-    """
+    """Yield what plays tasks by a program; close its engine."""
     try:
         from .gateway import AgentEnv, GatewayConfig
         from .gateway.eval_player import AgentEvalPlayer

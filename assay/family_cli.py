@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, get_args
 
@@ -15,8 +15,8 @@ from rich.table import Table
 
 from .command import Command
 from .console import add_row, err, out, say
-from .study import Measured, Study
-from .study.claims import Word, verdicts
+from .study import Measured, Results, Study
+from .study.claims import Verdict, Word, verdicts
 from .study.measured import by_arm, read_measured, write_measured
 from .study.page import gain_of, rows_of, section
 from .study.picture import draw_overview, draw_study
@@ -200,12 +200,10 @@ def write_page(path: Path, runs: Path | None = None) -> None:
         runs: the folder of a run of all studies; without it, the results that are shipped.
     """
     decided = []
-    for name in studies():
-        study, results = load(name), by_arm(_results(name, runs))
+    for name, study, results, found in _shown(runs):
         if results:
             draw_study(study, results, path.with_suffix("") / f"{name}.png")
-        if is_decided(study, results):
-            decided += [(study.title, verdict) for verdict in verdicts(study, results)]
+        decided += [(study.title, verdict) for verdict in found]
     if decided:
         draw_overview(decided, path.with_suffix("") / "overview.png")
     write_text(path, family_page(path.stem, runs))
@@ -217,16 +215,13 @@ def family_page(folder: str = "family", runs: Path | None = None) -> str:
     parts, claims = [], 0
     words: list[Word] = []
     pairs: list[tuple[Word, Word]] = []  # of the claims that were decided with other seeds too
-    for name in studies():
-        study, results = load(name), by_arm(_results(name, runs))
+    for name, study, results, found in _shown(runs):
         repeated = by_arm(measured_before(name, OTHER_SEEDS)) if runs is None else {}
         claims += len(study.claims)
-        if is_decided(study, results):
-            found = [verdict.word for verdict in verdicts(study, results)]
-            words += found
-            if repeated:
-                again = [verdict.word for verdict in verdicts(study, repeated)]
-                pairs += zip(found, again, strict=True)
+        words += [verdict.word for verdict in found]
+        if found and repeated:
+            again = verdicts(study, repeated)
+            pairs += [(one.word, other.word) for one, other in zip(found, again, strict=True)]
         picture = f"{folder}/{name}.png" if results else None
         parts.append(section(name, study, results, picture, repeated))
     counted = _count(claims, words, folder) if words else ""
@@ -259,11 +254,16 @@ def _agreement(pairs: Sequence[tuple[Word, Word]]) -> list[str]:
     ]
 
 
-def _results(name: str, runs: Path | None) -> list[Measured]:
-    if runs is None:
-        return measured_before(name)
-    path = runs / name / "results.json"
-    return read_measured(path) if path.exists() else []
+def _shown(runs: Path | None) -> Iterator[tuple[str, Study, Results, list[Verdict]]]:
+    """Yield each study's name, the study, what was measured, and verdicts if it is decided."""
+    for name in studies():
+        path = None if runs is None else runs / name / "results.json"
+        if path is None:
+            measured = measured_before(name)
+        else:
+            measured = read_measured(path) if path.exists() else []
+        study, results = load(name), by_arm(measured)
+        yield name, study, results, verdicts(study, results) if is_decided(study, results) else []
 
 
 def run_script(file: str) -> None:

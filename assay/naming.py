@@ -27,10 +27,7 @@ FORMS = (
     'may be followed by options, as in \'Math:{"percent": "value"}\''
 )
 
-NAME_HELP = (
-    "An environment id (assay/GSM8K-v1), a verifier (Math), or module:attribute; "
-    'options may follow as JSON: \'Math:{"percent": "value"}\'.'
-)
+NAME_HELP = f"A{FORMS[1:]}."
 
 
 @dataclass(frozen=True)

@@ -148,7 +148,7 @@ def _batches(
     waiting = islice(groups, done, None)
     while part := list(islice(waiting, size)):
         started = time.perf_counter()
-        judged = [new for _, new in rescored(env, part, batch=size)]
+        judged = rescored(env, part)
         yield judged, _costs(judged, time.perf_counter() - started)
 
 

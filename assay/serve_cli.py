@@ -112,11 +112,7 @@ def serve_command(
 
 
 def _refuse_pem(certificate: Path, key: Path) -> None:
-    """Refuse files that TLS cannot use.
-
-    Raises:
-        ValueError: one is missing, is not PEM, or the two do not belong together.
-    """
+    """Refuse files that TLS cannot use, or that do not belong together."""
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
     except OSError as error:
@@ -127,12 +123,9 @@ def _refuse_pem(certificate: Path, key: Path) -> None:
 
 
 def _serve_mcp(context: typer.Context, env: str, kwargs: dict[str, Any], *, reasons: bool) -> None:
-    """Serve over stdio.
-
-    Raises:
-        ValueError: another option is given, which has no effect there.
-    """
-    given = {n for n in context.params if _source(context, n) != "DEFAULT"}
+    """Serve over stdio; refuse options that have no effect there."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    given = {name for name, source in sources.items() if source and source.name != "DEFAULT"}
     others = sorted(given - {"env", "data", "setting", "tell_reasons", "mcp"})
     if others:
         option = others[0].replace("_", "-")
@@ -144,11 +137,6 @@ def _serve_mcp(context: typer.Context, env: str, kwargs: dict[str, Any], *, reas
     except ImportError as error:
         raise missing_package("assay serve --mcp", "serve,mcp", error) from error
     serve_stdio(make(found_here(env), **kwargs), reasons=reasons)
-
-
-def _source(context: typer.Context, name: str) -> str:
-    source = context.get_parameter_source(name)
-    return "DEFAULT" if source is None else source.name
 
 
 def _make_app(
@@ -167,11 +155,7 @@ def _make_app(
 
 
 def _limits(pairs: list[str], kind: type) -> dict[str, Any]:
-    """Parse limits by name, each a number.
-
-    Raises:
-        ValueError: a name is unknown, or a value is no number of its kind.
-    """
+    """Parse limits by name, each a number of its kind."""
     known = {field.name: field for field in dataclasses.fields(kind)}
     found = settings(pairs, "--limit")
     for name, value in found.items():

@@ -63,12 +63,9 @@ def page() -> str:
 
 def _settings() -> Iterator[str]:
     for i, (heading, names) in enumerate(groups().items()):
-        options = [(n, _default(n), descriptions()[n]) for n in names]
+        usual = {n: json.dumps(defaults()[n]) for n in names if n in defaults()}
+        options = [(n, usual.get(n, ""), descriptions()[n]) for n in names]
         yield from (*([""] if i else []), f"## {heading}", "", *table(options))
-
-
-def _default(name: str) -> str:
-    return json.dumps(defaults()[name]) if name in defaults() else ""
 
 
 def _rows() -> Iterator[str]:

@@ -37,9 +37,6 @@ def flag_name(word: str) -> str:
     return _ALIASES.get(word, word)
 
 
-_ORIGIN = "Where settings come from"
-
-
 def command_of(run: Callable[[Mapping[str, Any]], None]) -> Callable[..., None]:
     """Return the command, with all flags in its signature.
 
@@ -47,7 +44,16 @@ def command_of(run: Callable[[Mapping[str, Any]], None]) -> Callable[..., None]:
         run: called with what was given: settings by name, each of its type, and ``config``,
             ``preset``, ``resume``, ``print_config``.
     """
-    parameters = [*_environment(), *_options(), *_own()]
+    environment = typer.Argument(help=_help("env"), metavar="ENV")
+    parameters = [
+        _parameter("env", Annotated[str | None, environment]),
+        *(_option(n, heading) for heading, names in groups().items() for n in names if n != "env"),
+        _own("preset", str | None, "Settings of a paper, such as dapo; see assay presets."),
+        _own("config", Path | None, "Settings in a YAML or TOML file."),
+        _own("resume", bool, "Continue from --out; it needs no other option."),
+        _own("print_config", bool, "Print all settings as such a file."),
+        _parameter("help_all", HelpAll, False),
+    ]
 
     def train(**given: Any) -> None:
         run(_read({name: value for name, value in given.items() if value is not None}))
@@ -69,44 +75,10 @@ def flag(name: str) -> str:
     return "ENV" if name == "env" else f"--{name.replace('_', '-')}"
 
 
-def _environment() -> list[inspect.Parameter]:
-    argument = typer.Argument(help=_help("env"), metavar="ENV")
-    return [_parameter("env", Annotated[str | None, argument])]
-
-
-def _own() -> list[inspect.Parameter]:
-    """Return the options that are no settings."""
-
-    def option(kind: Any, flag: str, text: str) -> Any:
-        return Annotated[kind, typer.Option(flag, help=text, rich_help_panel=_ORIGIN)]
-
-    return [
-        _parameter(
-            "preset",
-            option(str | None, "--preset", "Settings of a paper, such as dapo; see assay presets."),
-        ),
-        _parameter("config", option(Path | None, "--config", "Settings in a YAML or TOML file.")),
-        _parameter(
-            "resume",
-            option(bool, "--resume", "Continue from --out; it needs no other option."),
-            False,
-        ),
-        _parameter(
-            "print_config",
-            option(bool, "--print-config", "Print all settings as such a file."),
-            False,
-        ),
-        _parameter("help_all", HelpAll, False),
-    ]
-
-
-def _options() -> list[inspect.Parameter]:
-    return [
-        _option(name, heading)
-        for heading, names in groups().items()
-        for name in names
-        if name != "env"
-    ]
+def _own(name: str, kind: Any, text: str) -> inspect.Parameter:
+    """Return an option that is no setting."""
+    option = typer.Option(flag(name), help=text, rich_help_panel="Where settings come from")
+    return _parameter(name, Annotated[kind, option], False if kind is bool else None)
 
 
 def _option(name: str, heading: str) -> inspect.Parameter:
@@ -160,11 +132,7 @@ def _default(name: str) -> str | bool:
 
 
 def _read(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert what was given to the types of the settings.
-
-    Raises:
-        ValueError: the value of a flag is of another type.
-    """
+    """Convert what was given to the types of the settings."""
     found: dict[str, Any] = {}
     for name, value in given.items():
         if name == "env_args":

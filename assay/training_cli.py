@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from rich.table import Column, Table
 from .agent_place import agent_place
 from .console import add_row, err, out, say
 from .envs import TextEnv, arguments, levels, make
-from .envs.datasets.bad_rows import BadRow, bad_rows_record
+from .envs.datasets.bad_rows import bad_rows_record
 from .envs.datasets.errors import SplitError
 from .envs.datasets.splits import have_same_prompts, make_for
 from .grpo import PRESETS, GRPOConfig
@@ -38,7 +38,7 @@ from .train_settings import (
 )
 
 if TYPE_CHECKING:
-    from .grpo import Engine, Learner, World
+    from .grpo import Engine
     from .grpo.tasks import PlayTasks
 
 
@@ -123,7 +123,7 @@ def refuse_moved(config: TrainConfig, stored: Mapping[str, Any]) -> None:
 
 
 def _run(config: TrainConfig, chosen: set[str], *, resume: bool) -> None:
-    from .grpo import World, held_out_tasks, load_model, training_tasks
+    from .grpo import Learner, World, held_out_tasks, load_model, training_tasks
     from .grpo.interrupt import Terminated, terminable
     from .grpo.tasks import splits_of
     from .run_report.plot import plot_learning_curve
@@ -168,8 +168,21 @@ def _run(config: TrainConfig, chosen: set[str], *, resume: bool) -> None:
         engine = None
         if world.is_main:
             engine = stack.enter_context(engine_of(config, loaded, tokenizer))
-        learner = _learner(
-            config, loaded, tokenizer, rollout, held_out, train_env.bad_rows, resume, world, engine
+        bad_rows = train_env.bad_rows
+        learner = Learner(
+            loaded,
+            tokenizer,
+            rollout,
+            config.learner(),
+            config.out_dir,
+            held_out=held_out,
+            resume=resume,
+            engine=engine,
+            trackers=config.trackers,
+            samples=config.samples,
+            about=config.about() | ({"bad_rows": bad_rows_record(bad_rows)} if bad_rows else {}),
+            world=world,
+            shard=config.shard,
         )
         if world.is_main:
             write_stored(config)
@@ -191,48 +204,8 @@ def _run(config: TrainConfig, chosen: set[str], *, resume: bool) -> None:
     say(f"Page of curves and samples: assay report {folder}")
 
 
-def _learner(
-    config: TrainConfig,
-    model: Any,
-    tokenizer: Any,
-    rollout: Any,
-    held_out: Any,
-    bad_rows: Sequence[BadRow],
-    resume: bool,
-    world: World,
-    engine: Engine | None,
-) -> Learner:
-    from .grpo import Learner
-
-    left_out = {"bad_rows": bad_rows_record(bad_rows)} if bad_rows else {}
-    return Learner(
-        model,
-        tokenizer,
-        rollout,
-        config.learner(),
-        config.out_dir,
-        held_out=held_out,
-        resume=resume,
-        engine=engine,
-        trackers=config.trackers,
-        samples=config.samples,
-        about=config.about() | left_out,
-        world=world,
-        shard=config.shard,
-    )
-
-
 def _player(config: TrainConfig, env: TextEnv, stack: ExitStack) -> PlayTasks | None:
-    """Return what plays the tasks in the environment's place, if a program does.
-
-    Args:
-        config: of the run.
-        env: the tasks.
-        stack: closes the sandbox.
-
-    Raises:
-        ImportError: the gateway's packages are missing.
-    """
+    """Return what plays the tasks in the environment's place, if a program does."""
     if config.agent is None:
         return None
     try:
@@ -362,11 +335,7 @@ def _held_out_env(config: TrainConfig, train_env: TextEnv) -> TextEnv | None:
 
 
 def _without_evaluation(config: TrainConfig, chosen: set[str]) -> TrainConfig:
-    """Settings for a run that has no held-out tasks.
-
-    Raises:
-        ValueError: an evaluation was asked for.
-    """
+    """Settings for a run that has no held-out tasks; refuse if an evaluation was asked for."""
     asked = sorted(chosen & _OF_EVALUATION)
     if asked:
         raise ValueError(
@@ -378,10 +347,5 @@ def _without_evaluation(config: TrainConfig, chosen: set[str]) -> TrainConfig:
 
 
 _OF_EVALUATION = {
-    "eval_every",
-    "held_out",
-    "keep_best",
-    "early_stop",
-    "eval_samples",
-    "eval_temperature",
+    *("eval_every", "held_out", "keep_best", "early_stop", "eval_samples", "eval_temperature")
 }

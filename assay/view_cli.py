@@ -10,7 +10,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from .console import naming_the_port, say
+from .console import say
 from .evaluation.view import ViewServer, open_pages
 
 
@@ -36,8 +36,7 @@ def view_command(
 
     Listens on this machine only and loads nothing external. Ctrl-C ends it.
     """
-    with naming_the_port(port):
-        server = ViewServer(open_pages(run, other), port)
+    server = ViewServer(open_pages(run, other), port)
     try:
         say(f"{server.url}\nCtrl-C ends it.")
         if open_page and _has_screen():

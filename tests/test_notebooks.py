@@ -27,6 +27,9 @@ def test_a_notebook_runs(path, tmp_path, monkeypatch) -> None:
         pytest.importorskip("trl")
     monkeypatch.setenv("PYTHONWARNINGS", "ignore")
     book = nbformat.read(path, as_version=4)
+    for cell in book.cells:  # a third of the steps shows that it runs and learns
+        cell.source = cell.source.replace('3e-3, "max_steps": 15', '1e-2, "max_steps": 5')
+        cell.source = cell.source.replace('"logging_steps": 5', '"logging_steps": 1')
     there = {"metadata": {"path": str(tmp_path)}}
     done = nbclient.NotebookClient(book, timeout=280, resources=there).execute()
     printed = [cell.outputs for cell in done.cells if cell.cell_type == "code"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ..envs import Task, TextEnv
@@ -11,6 +12,7 @@ from ..envs.datasets.split_files import is_for_evaluation
 from ..envs.datasets.splits import refuse_training
 from ..lone_replies import played
 from ..verifiers import Verdict, Verifier
+from ..verifiers.atomic_io import write_text
 
 Judge = TextEnv | Verifier
 
@@ -68,6 +70,12 @@ def judged(
 def written(reference: Any) -> str:
     """Encode a reference as these trainers' data sets store it: always JSON."""
     return json.dumps(reference, ensure_ascii=False)
+
+
+def write_rows(path: str | Path, rows: Sequence[Mapping[str, Any]]) -> int:
+    """Write rows atomically as a JSONL file; return their number."""
+    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    return len(rows)
 
 
 def read(name: str, text: Any) -> Any:

@@ -4,15 +4,13 @@ Without postponed annotations: FastAPI reads those of the server, which names cl
 """
 
 import asyncio
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ..envs import TextEnv
 from ..verifiers import Verdict
-from ..verifiers.atomic_io import write_text
-from .judging import Judge, by_name, read, tasks_to_write, verifier_named, written
+from .judging import Judge, by_name, read, tasks_to_write, verifier_named, write_rows, written
 
 
 def nemo_gym_server(judges: Judge | Mapping[str, Judge]) -> type:
@@ -67,10 +65,9 @@ def reply_of(response: Any) -> str:
 
 def fields_of(verdict: Verdict) -> dict[str, Any]:
     """Return the fields of a verify response that a verdict decides."""
-    missing = verdict.score is None
     return {
-        "reward": 0.0 if verdict.score is None else float(verdict.score),
-        "mask_sample": missing,
+        "reward": float(verdict.score or 0.0),
+        "mask_sample": verdict.score is None,
         "status": verdict.status.value,
     }
 
@@ -113,6 +110,4 @@ def to_nemo_gym(
         }
         for _, task in tasks_to_write(env, size, seed, split, allow)
     ]
-    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    write_text(path, "".join(lines))
-    return len(rows)
+    return write_rows(path, rows)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -66,10 +66,11 @@ def from_openenv(
         raise ValueError(f"high must be above low, got low={low} and high={high}")
     if size < 1:
         raise ValueError(f"size must be at least 1, got {size}")
-    sessions = _Sessions(_generic(connect) if isinstance(connect, str) else connect, reset or {})
+    new_client = _generic(connect) if isinstance(connect, str) else connect
+    begin = functools.partial(_begun, new_client, reset or {})
     return OpenEnvEnv(
-        _Resets(sessions, prompt, size),
-        sessions=sessions,
+        _Resets(begin, prompt, size),
+        begin=begin,
         prompt=prompt,
         action=action,
         reply=reply or (lambda seen: _text(prompt(seen))),
@@ -87,7 +88,7 @@ class Session:
     def __init__(self, client: Any) -> None:
         self.client = client
         self.rewards: list[float | None] = []
-        self._close = weakref.finalize(self, _close, client)
+        self._close = weakref.finalize(self, client.close)
 
     def __deepcopy__(self, _: Any) -> Session:
         raise TypeError("an episode at a server cannot be cloned: the server keeps its state")
@@ -95,8 +96,7 @@ class Session:
     def step(self, action: Any) -> Any:
         """Take one step and record its reward."""
         result = self.client.step(action)
-        given = result.reward
-        self.rewards.append(None if given is None else float(given))
+        self.rewards.append(None if result.reward is None else float(result.reward))
         return result
 
     def close(self) -> None:
@@ -104,29 +104,23 @@ class Session:
         self._close()
 
 
-class _Sessions:
-    """Open sessions, each with the first result of its reset."""
+Begin = Callable[[int], tuple[Session, Any]]
+"""Gives the session of an episode with a seed, and the first result of its reset."""
 
-    def __init__(self, connect: Connect, reset: Mapping[str, Any]) -> None:
-        self.connect, self.reset = connect, dict(reset)
 
-    def open(self, seed: int) -> tuple[Session, Any]:
-        """Open and reset a new session.
-
-        Raises:
-            RewardFault: the server cannot be reached, or refuses.
-        """
-        try:
-            client = self.connect()
-            if hasattr(type(client), "sync"):  # OpenEnv's clients are made for asyncio
-                client = client.sync()
-            session = Session(client)
-            return session, client.reset(**{"seed": seed, **self.reset})
-        except Exception as error:
-            raise RewardFault(
-                f"OpenEnv's server gives no episode ({type(error).__name__}: {error}). Is it up, "
-                "and does it accept this many sessions at once? (No reply was judged.)"
-            ) from error
+def _begun(connect: Connect, reset: Mapping[str, Any], seed: int) -> tuple[Session, Any]:
+    """Open and reset a new session; RewardFault if the server cannot be reached, or refuses."""
+    try:
+        client = connect()
+        if hasattr(type(client), "sync"):  # OpenEnv's clients are made for asyncio
+            client = client.sync()
+        session = Session(client)
+        return session, client.reset(**{"seed": seed, **reset})
+    except Exception as error:
+        raise RewardFault(
+            f"OpenEnv's server gives no episode ({type(error).__name__}: {error}). Is it up, "
+            "and does it accept this many sessions at once? (No reply was judged.)"
+        ) from error
 
 
 class _Resets(Source):
@@ -136,24 +130,20 @@ class _Resets(Source):
     remote = True
 
     def __init__(
-        self, sessions: _Sessions, prompt: Callable[[Any], str | Conversation], size: int
+        self, begin: Begin, prompt: Callable[[Any], str | Conversation], size: int
     ) -> None:
-        self.sessions, self.prompt, self.size = sessions, prompt, size
-        self.known: OrderedDict[int, Task] = OrderedDict()
+        self.begin, self.prompt, self.size = begin, prompt, size
+        self._shown = functools.lru_cache(4096)(self._show)
 
     def task(self, index: int) -> Task:
         if not 0 <= index < self.size:
             raise IndexError(f"task must be from 0 to {self.size - 1}, got {index}")
-        if index not in self.known:
-            session, first = self.sessions.open(index)
-            session.close()
-            self.known[index] = Task(self.prompt(first.observation), reference=index, id=str(index))
-            if len(self.known) > _REMEMBERED:
-                self.known.popitem(last=False)
-        return self.known[index]
+        return self._shown(index)
 
-
-_REMEMBERED = 4096
+    def _show(self, index: int) -> Task:
+        session, first = self.begin(index)
+        session.close()
+        return Task(self.prompt(first.observation), reference=index, id=str(index))
 
 
 class _Played(str):
@@ -187,7 +177,7 @@ class OpenEnvEnv(TextEnv):
         self,
         source: _Resets,
         *,
-        sessions: _Sessions,
+        begin: Begin,
         prompt: Callable[[Any], str | Conversation],
         action: Callable[[str], Any],
         reply: Callable[[Any], str],
@@ -200,7 +190,7 @@ class OpenEnvEnv(TextEnv):
         super().__init__(
             source, ServersRewards(), name=name, max_turns=max_turns, render_mode=render_mode
         )
-        self.sessions, self.prompt, self.action, self.reply = sessions, prompt, action, reply
+        self._begin, self.prompt, self.action, self.reply = begin, prompt, action, reply
         self.seeded, self.worth = seeded, worth
 
     def begin(self, task: Task) -> State:
@@ -209,7 +199,7 @@ class OpenEnvEnv(TextEnv):
         Raises:
             RewardFault: the server cannot be reached, or shows another task for the same seed.
         """
-        session, first = self.sessions.open(int(task.reference))
+        session, first = self._begin(int(task.reference))
         shown = Task(self.prompt(first.observation), reference=task.reference, id=task.id)
         if self.seeded and shown.messages != task.messages:
             session.close()
@@ -279,10 +269,6 @@ def _generic(address: str) -> Connect:
     except ImportError as error:
         raise missing_package("an OpenEnv address", "openenv", error) from error
     return lambda: GenericEnvClient(base_url=address)
-
-
-def _close(client: Any) -> None:
-    client.close()
 
 
 def _text(prompt: str | Conversation) -> str:

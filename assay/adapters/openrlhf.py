@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ..envs import TextEnv
 from ..verifiers import Status
-from .judging import Judge, judged, read, tasks_to_write, verifier_of, written
+from .judging import Judge, judged, read, tasks_to_write, verifier_of, write_rows, written
 
 
 class OpenRLHFReward:
@@ -174,6 +173,4 @@ def to_openrlhf(
         }
         for _, task in tasks_to_write(env, size, seed, split, allow)
     ]
-    with Path(path).open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    return len(rows)
+    return write_rows(path, rows)

@@ -127,7 +127,8 @@ class TasksetRewards(Verifier):
             async with asyncio.timeout(task.data.timeout.scoring):
                 await task.score(trace)
         except Exception as error:
-            return Verdict.fault(Status.VERIFIER_ERROR, _told(error))
+            cause = error.__cause__ or error
+            return Verdict.fault(Status.VERIFIER_ERROR, f"{type(cause).__name__}: {cause}")
         return self._weighed(trace)
 
     def _weighed(self, trace: Any) -> Verdict:
@@ -306,6 +307,7 @@ def _refuse_more_than_a_reply(vf: Any, task: Any, *, served: bool) -> None:
 def _trace(task: Any, reply: str) -> Any:
     """Return what the package would have recorded of one model call."""
     import verifiers.v1 as vf
+    from verifiers.v1.state import state_cls
     from verifiers.v1.trace import AgentInfo, TraceTask
     from verifiers.v1.types import AssistantMessage, SystemMessage, UserMessage
 
@@ -313,28 +315,14 @@ def _trace(task: Any, reply: str) -> Any:
     trace = vf.Trace(
         task=TraceTask(type=type(task).__name__, data=data, key=task.key, hash=task.hash),
         agent=AgentInfo.model_construct(config=None),
-        state=_state_of(task),
+        state=state_cls(type(task))(),
     )
     before = [SystemMessage(content=data.system_prompt)] if data.system_prompt else []
     asked = [UserMessage(content=data.prompt)] if isinstance(data.prompt, str) else data.prompt
-    for message in [*before, *asked]:
-        trace.nodes.append(_node(vf, trace, message))
-    trace.nodes.append(_node(vf, trace, AssistantMessage(content=sendable(reply)), sampled=True))
+    said = AssistantMessage(content=sendable(reply))
+    for message in [*before, *asked, said]:
+        parent = len(trace.nodes) - 1 if trace.nodes else None
+        node = vf.MessageNode(parent=parent, message=message, sampled=message is said)
+        trace.nodes.append(node)
     trace.is_completed = trace.ok = True
     return trace
-
-
-def _node(vf: Any, trace: Any, message: Any, *, sampled: bool = False) -> Any:
-    parent = len(trace.nodes) - 1 if trace.nodes else None
-    return vf.MessageNode(parent=parent, message=message, sampled=sampled)
-
-
-def _state_of(task: Any) -> Any:
-    from verifiers.v1.state import state_cls
-
-    return state_cls(type(task))()
-
-
-def _told(error: BaseException) -> str:
-    cause = error.__cause__ or error
-    return f"{type(cause).__name__}: {cause}"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial as bound
 from typing import Any
 
 from ..envs import Source, Split, Task, TextEnv, register
 from ..envs.seeding import share
-from ..sandbox.extras import missing_package
 from ..verifiers import Exact, Verifier
-from .reasoning_gym_judges import RULES, PackageScorer, tagged
+from .reasoning_gym_judges import RULES, PackageScorer, made_dataset, tagged
 from .reasoning_gym_rulings import RULINGS, Ruling
 
 INSTRUCTION = "Write the final answer, and nothing else, between <answer> and </answer>."
@@ -51,7 +50,7 @@ def from_reasoning_gym(
         ImportError: reasoning-gym is missing: the extra ``reasoning-gym``.
         ValueError: there is no such data set, nothing can judge it safely, or the split is empty.
     """
-    dataset = _dataset(name, seed, size, config)
+    dataset = made_dataset(name, seed, size, config)
     ruling = ruling_of(name, type(dataset))
     if ruling.who == "refused":
         raise ValueError(f"reasoning-gym's {name} cannot be judged safely: {ruling.why}")
@@ -63,7 +62,9 @@ def from_reasoning_gym(
     else:
         verifier = ruling.verifier()
     reference = None if ruling.verifier is None else ruling.reference
-    source = Entries(bound(_dataset, name, seed, size, config), name, reference, instruction, split)
+    source = Entries(
+        bound(made_dataset, name, seed, size, config), name, reference, instruction, split
+    )
     return TextEnv(source, verifier, name=f"reasoning_gym/{name}-v0", render_mode=render_mode)
 
 
@@ -135,14 +136,6 @@ def _split_of(name: str, question: str) -> Split:
     return "test" if share("reasoning_gym", name, question) < _TEST_SHARE else "train"
 
 
-def _dataset(name: str, seed: int, size: int, config: Mapping[str, Any]) -> Any:
-    try:
-        import reasoning_gym
-    except ImportError as error:
-        raise missing_package("from_reasoning_gym", "reasoning-gym", error) from error
-    return reasoning_gym.create_dataset(name, seed=seed, size=size, **config)
-
-
 def ruling_of(name: str, kind: type | None = None) -> Ruling:
     """Return who judges a data set; an unknown one by whether it has its own scorer."""
     if name in RULINGS:
@@ -187,12 +180,7 @@ def register_reasoning_gym(*names: str) -> list[str]:
     return ids
 
 
-def builder(name: str) -> Callable[..., TextEnv]:
-    """Return the function that makes the environment of an id."""
-    return bound(_made, name)
-
-
-def _made(
+def from_id(
     name: str,
     seed: int = 0,
     size: int = 500,
@@ -201,6 +189,7 @@ def _made(
     config: dict[str, Any] | None = None,
     render_mode: str | None = None,
 ) -> TextEnv:
+    """Make the environment of an id; ``config`` has the data set's own arguments."""
     return from_reasoning_gym(
         name,
         seed=seed,

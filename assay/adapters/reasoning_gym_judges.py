@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from ..sandbox.extras import missing_package
 from ..verifiers import Status, Verdict, Verifier
 from ..verifiers.text.extract import final_answer
 
@@ -15,7 +16,31 @@ RULES = ("answer", "boxed", "whole")
 LONGEST = 8000
 
 
-class SameLines(Verifier):
+class _Same(Verifier):
+    """Equal to the known answer in a canonical form, which subclasses define."""
+
+    def judge(self, reply: str, reference: Any) -> Verdict:
+        """Judge one reply."""
+        found = final_answer(reply, RULES, longest=LONGEST)
+        if found.text is None:
+            return Verdict.wrong(found.reason, status=Status.UNPARSEABLE)
+        given = self._canonical(found.text)
+        if given is None:
+            return Verdict.wrong("no JSON", status=Status.UNPARSEABLE, extracted=found.text)
+        if given == self._canonical(reference):
+            return Verdict.correct("equal", extracted=found.text)
+        return Verdict.wrong("not the known answer", extracted=found.text)
+
+    def winning_reply(self, reference: Any) -> str | None:
+        """Return the known answer in its tags."""
+        return tagged(str(reference))
+
+    def _canonical(self, text: str) -> Any:
+        """Return what must be equal, ``None`` if the text cannot be read."""
+        raise NotImplementedError
+
+
+class SameLines(_Same):
     """Equal line by line; blank lines, and how wide the gaps between words are, do not count.
 
     Args:
@@ -32,26 +57,13 @@ class SameLines(Verifier):
             return None
         return f"the known answer must be a text that is not blank, got {reference!r:.80}"
 
-    def judge(self, reply: str, reference: Any) -> Verdict:
-        """Judge one reply."""
-        found = final_answer(reply, RULES, longest=LONGEST)
-        if found.text is None:
-            return Verdict.wrong(found.reason, status=Status.UNPARSEABLE)
-        if self._plain(found.text) == self._plain(reference):
-            return Verdict.correct("equal", extracted=found.text)
-        return Verdict.wrong("not the known answer", extracted=found.text)
-
-    def winning_reply(self, reference: Any) -> str | None:
-        """Return the known answer in its tags."""
-        return tagged(str(reference))
-
-    def _plain(self, text: str) -> list[str]:
+    def _canonical(self, text: str) -> list[str]:
         gap = " " if self.gaps else ""
         lines = [gap.join(line.split()) for line in text.splitlines()]
         return [line if self.case else line.casefold() for line in lines if line]
 
 
-class SameJson(Verifier):
+class SameJson(_Same):
     """Equal as JSON values: layout, the order of keys, and 2.0 for 2 do not count."""
 
     def check_reference(self, reference: Any) -> str | None:
@@ -59,21 +71,8 @@ class SameJson(Verifier):
         value = _value(reference)
         return f"the known answer must be JSON, got {reference!r:.80}" if value is None else None
 
-    def judge(self, reply: str, reference: Any) -> Verdict:
-        """Judge one reply."""
-        found = final_answer(reply, RULES, longest=LONGEST)
-        if found.text is None:
-            return Verdict.wrong(found.reason, status=Status.UNPARSEABLE)
-        given = _value(found.text)
-        if given is None:
-            return Verdict.wrong("no JSON", status=Status.UNPARSEABLE, extracted=found.text)
-        if given == _value(reference):
-            return Verdict.correct("equal", extracted=found.text)
-        return Verdict.wrong("another value", extracted=found.text)
-
-    def winning_reply(self, reference: Any) -> str | None:
-        """Return the known answer in its tags."""
-        return tagged(str(reference))
+    def _canonical(self, text: str) -> str | None:
+        return _value(text)
 
 
 def _value(text: str) -> str | None:
@@ -128,11 +127,7 @@ class PackageScorer(Verifier):
     def dataset(self) -> Any:
         """The package's data set, made on first use in each process."""
         if self._dataset is None:
-            import reasoning_gym
-
-            self._dataset = reasoning_gym.create_dataset(
-                self.name, seed=self.seed, size=self.size, **self.config
-            )
+            self._dataset = made_dataset(self.name, self.seed, self.size, self.config)
         return self._dataset
 
     def share(self, dataset: Any) -> None:
@@ -203,6 +198,15 @@ class PackageScorer(Verifier):
     def winning_reply(self, reference: Any) -> str | None:
         """Return the known answer, if any."""
         return None if reference["answer"] is None else tagged(str(reference["answer"]))
+
+
+def made_dataset(name: str, seed: int, size: int, config: Mapping[str, Any]) -> Any:
+    """Make a data set of the package."""
+    try:
+        import reasoning_gym
+    except ImportError as error:
+        raise missing_package("from_reasoning_gym", "reasoning-gym", error) from error
+    return reasoning_gym.create_dataset(name, seed=seed, size=size, **config)
 
 
 def tagged(answer: str) -> str:

@@ -43,12 +43,10 @@ def chosen_tasks(
     size = env.source.size
     if size is None:
         return _different(env, limit or ENDLESS)
-    many = min(size, limit or size)
-    places = range(many)
+    places: Sequence[int] = range(size)
     if shuffle:
-        drawn = rng_at("assay-eval-tasks", seed).permutation(size)[:many]
-        return [env.task(int(i)) for i in sorted(drawn)]
-    return [env.task(i) for i in places]
+        places = rng_at("assay-eval-tasks", seed).permutation(size).tolist()
+    return [env.task(i) for i in sorted(places[:limit])]
 
 
 def _different(env: TextEnv, limit: int) -> list[Task]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,12 +125,12 @@ def difference(
             only_first.append(group.task.id)
             continue
         gains.append(_gain(group, other))
-        here = list(_pairs(group, other))
+        both = zip(group.episodes, other.episodes, strict=False)
+        pairs += [Pair(group.task.id, copy, a, b) for copy, (a, b) in enumerate(both)]
         most = max(most, len(group.episodes), len(other.episodes))
         unpaired += abs(len(group.episodes) - len(other.episodes))
         if group.task.messages != other.task.messages:
             reworded.append(group.task.id)
-        pairs += here
     if not gains:
         raise ValueError(
             "the two runs have no task in common: compare runs of one environment and data"
@@ -170,12 +170,6 @@ def mcnemar(better: int, worse: int) -> float:
     return min(1.0, 2 * tail / 2**n) if n else 1.0
 
 
-def _pairs(first: EpisodeGroup, second: EpisodeGroup) -> Iterator[Pair]:
-    """Yield replies by number."""
-    for copy, (a, b) in enumerate(zip(first.episodes, second.episodes, strict=False)):
-        yield Pair(first.task.id, copy, a, b)
-
-
 def _gain(first: EpisodeGroup, second: EpisodeGroup) -> float | None:
     a, b = _share(first), _share(second)
     return None if a is None or b is None else b - a
@@ -192,11 +186,8 @@ def _estimated(gains: list[float | None], seed: int) -> Estimate:
     if counted and min(counted) == max(counted):  # no spread: Wilson's interval is not for gains
         return Estimate(counted[0], None, None, len(counted))
     (found,) = bootstrap([[None if g is None else (g + 1) / 2 for g in gains]], seed=seed)
-    if found.value is None or found.low is None or found.high is None:
-        return Estimate(
-            None if found.value is None else 2 * found.value - 1, None, None, found.tasks
-        )
-    return Estimate(2 * found.value - 1, 2 * found.low - 1, 2 * found.high - 1, found.tasks)
+    ends = (None if x is None else 2 * x - 1 for x in (found.value, found.low, found.high))
+    return Estimate(*ends, found.tasks)
 
 
 def _right(episode: Episode) -> bool:

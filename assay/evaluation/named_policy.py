@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
@@ -14,6 +13,7 @@ from typing import Any
 
 from ..envs import TextEnv, read_completions
 from ..envs.plugins import import_module
+from ..naming import found_here
 from ..sandbox.extras import missing_package
 from ..verifiers.nearest import did_you_mean
 from .digest import code_digest, digest
@@ -164,9 +164,7 @@ def _imported(module: str) -> ModuleType:
 
 
 def _python(text: str, module: str, attribute: str) -> EvalPolicy:
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
+    found_here(text)
     imported = _imported(module)
     found = getattr(imported, attribute, None)
     if found is None:

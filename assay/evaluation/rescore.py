@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,34 +15,21 @@ from .evaluate import POLICY_FAILED
 from .plan import Plan, verifier_record, versions
 
 
-def rescored(
-    env: TextEnv, groups: Iterable[EpisodeGroup], *, batch: int = 32
-) -> Iterator[tuple[EpisodeGroup, EpisodeGroup]]:
-    """Yield each group as it was and with its episodes judged again.
+def rescored(env: TextEnv, groups: Sequence[EpisodeGroup]) -> list[EpisodeGroup]:
+    """Return groups with their episodes judged again, together.
 
     Where the environment does more than put a task and judge the reply, the stored turns are taken
-    again. An episode in which the policy failed has no
-    reply, and keeps its verdict.
+    again. An episode in which the policy failed has no reply, and keeps its verdict.
 
     Args:
         env: whose rubrics judge. Its tasks are not used: references are those of the groups.
         groups: what was kept.
-        batch: groups judged together.
     """
-    going = iter(groups)
-    while part := list(islice(going, batch)):
-        yield from zip(part, _judged(env, part), strict=True)
-
-
-def _judged(env: TextEnv, groups: Sequence[EpisodeGroup]) -> list[EpisodeGroup]:
     by_size: dict[int, list[int]] = {}
     for place, group in enumerate(groups):
         by_size.setdefault(len(group.episodes), []).append(place)
-    found: dict[int, EpisodeGroup] = {}
-    for size, places in by_size.items():
-        if size == 0:
-            found.update((p, groups[p]) for p in places)
-            continue
+    found: dict[int, EpisodeGroup] = {p: groups[p] for p in by_size.pop(0, ())}
+    for places in by_size.values():
         states = _states(env, [(groups[p].task, e) for p in places for e in groups[p].episodes])
         tasks = [groups[p].task for p in places]
         new = recorded(env, tasks, states, env.verdicts(states))
@@ -53,14 +39,13 @@ def _judged(env: TextEnv, groups: Sequence[EpisodeGroup]) -> list[EpisodeGroup]:
 
 def _states(env: TextEnv, played: Sequence[tuple[Task, Episode]]) -> list[State]:
     """Return the states of finished episodes, as the environment left them."""
-    states: list[State | None] = [_failed(task, e) for task, e in played]
-    rest = [i for i, state in enumerate(states) if state is None]
+    failed = {i: state for i, one in enumerate(played) if (state := _failed(*one))}
+    rest = [i for i in range(len(played)) if i not in failed]
     tasks, episodes = [played[i][0] for i in rest], [played[i][1] for i in rest]
     again = overridden(env)
     found = _replayed(env, tasks, episodes) if again else list(map(_as_it_was, tasks, episodes))
-    for i, state in zip(rest, found, strict=True):
-        states[i] = state
-    return [state for state in states if state is not None]
+    states = failed | dict(zip(rest, found, strict=True))
+    return [states[i] for i in range(len(played))]
 
 
 _DIVERGED = (

@@ -9,8 +9,6 @@ from rich.table import Table
 
 from ..console import add_row
 from ..verifiers import Status
-from .bootstrap import Estimate
-from .summary import estimate_of
 
 
 def tables(summary: Mapping[str, Any], costs: Mapping[str, Any] | None = None) -> Iterator[Table]:
@@ -28,7 +26,7 @@ def _measures(summary: Mapping[str, Any]) -> Table:
     table = _table("Accuracy", "measure", "value", "95 % interval", "tasks")
     for name, found in (("pass", summary["pass_at"]), ("maj", summary["maj_at"])):
         for k, row in found.items():
-            _add(table, f"{name}@{k}", estimate_of(row))
+            _add(table, f"{name}@{k}", row)
     if not summary["pass_at"]:
         add_row(table, "pass@1", "-", "no reply has a score", "0")
     return table
@@ -37,15 +35,16 @@ def _measures(summary: Mapping[str, Any]) -> Table:
 def _levels(summary: Mapping[str, Any]) -> Table:
     table = _table("pass@1 by level", "level", "value", "95 % interval", "tasks")
     for level, row in summary["levels"].items():
-        _add(table, level, estimate_of(row))
+        _add(table, level, row)
     return table
 
 
-def _add(table: Table, name: str, found: Estimate) -> None:
-    value = "-" if found.value is None else f"{found.value:.4f}"
-    known = found.low is not None and found.high is not None
-    interval = f"{found.low:.4f} to {found.high:.4f}" if known else "fewer than two tasks: none"
-    add_row(table, name, value, interval, f"{found.tasks:,}")
+def _add(table: Table, name: str, found: Mapping[str, Any]) -> None:
+    value = "-" if found["value"] is None else f"{found['value']:.4f}"
+    interval = "fewer than two tasks: none"
+    if found["low"] is not None:
+        interval = f"{found['low']:.4f} to {found['high']:.4f}"
+    add_row(table, name, value, interval, f"{found['tasks']:,}")
 
 
 def _rewards(summary: Mapping[str, Any]) -> Table:

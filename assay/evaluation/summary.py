@@ -10,7 +10,7 @@ from typing import Any
 
 from ..envs import Episode, EpisodeGroup, Scored, Task, pass_at_k
 from ..verifiers import Status, Verifier
-from .bootstrap import DRAWS, LEVEL, Estimate, bootstrap
+from .bootstrap import DRAWS, LEVEL, bootstrap
 from .vote import ballots, majority_at_k, many_answers
 
 LEVEL_KEYS = ("level", "difficulty")
@@ -116,11 +116,6 @@ def summary_of(rows: Iterable[Scored], rubric: Verifier) -> dict[str, Any]:
 
 
 _OF_REPLIES = ("characters", "truncated")
-
-
-def estimate_of(row: Mapping[str, Any]) -> Estimate:
-    """Read an estimate of a summary."""
-    return Estimate(row["value"], row["low"], row["high"], row["tasks"])
 
 
 def costs_of(

@@ -40,13 +40,7 @@ Judge = Callable[[SandboxSession, Task, str], Verdict]
 
 @dataclass(frozen=True, slots=True)
 class _Played:
-    """An episode that is over.
-
-    Attributes:
-        session: its turns.
-        answer: what the rubric judges.
-        verdict: if the rubric is not asked.
-    """
+    """An episode that is over; with a verdict the rubric is not asked for one of the answer."""
 
     session: Session
     answer: str

@@ -104,11 +104,7 @@ def _route(
 
 
 async def _read(request: Request) -> bytes:
-    """Read a body of bounded size.
-
-    Raises:
-        Refused: it is too large.
-    """
+    """Read a body of bounded size."""
     raw = bytearray()
     async for part in request.stream():
         raw += part
@@ -118,11 +114,6 @@ async def _read(request: Request) -> bytes:
 
 
 def _parse(body: type[Body], raw: bytes) -> Any:
-    """Validate a body.
-
-    Raises:
-        Refused: it is not JSON, or not what the route takes.
-    """
     try:
         # It refuses what has no tokens (halves of surrogate pairs), and deep nesting.
         given = from_json(raw, allow_inf_nan=False)

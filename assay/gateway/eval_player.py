@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..envs import EpisodeGroup, Task
@@ -11,24 +12,14 @@ from .engine import ChatEngine, Engine
 from .episodes import GatewayConfig
 
 
+@dataclass(frozen=True)
 class AgentEvalPlayer:
-    """Play tasks by a program, and judge them.
+    """Play tasks by a program, and judge them; ``about`` is the result of :meth:`describe`."""
 
-    Args:
-        agent: the tasks and the program.
-        engine: what samples.
-        config: of the gateway.
-        about: result of :meth:`describe`.
-    """
-
-    def __init__(
-        self,
-        agent: AgentEnv,
-        engine: Engine | ChatEngine,
-        config: GatewayConfig,
-        about: Mapping[str, Any],
-    ) -> None:
-        self.agent, self.engine, self.config, self.about = agent, engine, config, dict(about)
+    agent: AgentEnv
+    engine: Engine | ChatEngine
+    config: GatewayConfig
+    about: dict[str, Any]
 
     def play(self, tasks: Sequence[Task], count: int, seed: int, /) -> list[EpisodeGroup]:
         """Return a group of ``count`` episodes for each task."""

@@ -10,7 +10,6 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from ..sandbox import RunStatus, Session, SessionEnded
 from ..sandbox.trees import remove_tree
@@ -22,34 +21,6 @@ WORK = "/episode"
 """The working directory of programs in a sandbox."""
 _PROMPT = "prompt.txt"
 _FROM_OUTSIDE = {signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
-
-
-class Program(Protocol):
-    """A running program, wherever it runs."""
-
-    def running(self) -> bool:
-        """Return whether it has not ended by itself."""
-        ...
-
-    def fault(self) -> Verdict | None:
-        """Return what its own end is worth: ``None`` if it ended well.
-
-        Raises:
-            SandboxError: it was lost.
-        """
-        ...
-
-    def stop(self) -> None:
-        """End it and all that it started; its files stay."""
-        ...
-
-    def read(self, name: str) -> str | None:
-        """Return the beginning of a file as text, ``None`` if it cannot be read."""
-        ...
-
-    def close(self) -> None:
-        """End it, and remove its files."""
-        ...
 
 
 def fill(folder: Path, files: Mapping[str, str], copied: Sequence[Path], prompt: str) -> None:
@@ -95,7 +66,7 @@ class LocalProgram:
         return self._process.poll() is None
 
     def fault(self) -> Verdict | None:
-        """Return what its end is worth."""
+        """Return what its own end is worth: ``None`` if it ended well."""
         code = self._process.wait()
         killed = -code if code < 0 else code - 128
         if killed in _FROM_OUTSIDE:
@@ -188,6 +159,10 @@ class SandboxProgram:
     def close(self) -> None:
         """End the session."""
         self.session.close()
+
+
+Program = LocalProgram | SandboxProgram
+"""A running program, wherever it runs."""
 
 
 def _failed(code: str, printed: bytes) -> Verdict:

@@ -54,6 +54,10 @@ class Body(_Strict):
     prompt_cache_key: Any = None
     safety_identifier: Any = None
 
+    def sampling(self) -> dict[str, Any]:
+        """Return the fields of a Chat that are about sampling."""
+        return {"temperature": self.temperature, "top_p": self.top_p}
+
     @classmethod
     def read(cls, given: Any) -> Any:
         """Validate a body; fields that are null count as missing.
@@ -70,15 +74,13 @@ class Body(_Strict):
                 message = f"{error.error_count()} parts of the body are not supported"
                 raise Refused(400, "invalid_value", message) from None
             faults = error.errors(include_url=False, include_context=False, include_input=False)
-            fault = max(
-                faults, key=lambda f: len(f["loc"])
-            )  # of a union, the member that fits best
+            # Of a union, the member that fits best.
+            fault = max(faults, key=lambda f: len(f["loc"]))
             field, *rest = map(str, fault["loc"])
             name = ".".join([field, *(part for part in rest if part != "str" and "[" not in part)])
-            code = (
-                "unsupported_parameter" if fault["type"] == "extra_forbidden" else "invalid_value"
-            )
-            what = "is not supported" if code == "unsupported_parameter" else fault["msg"]
+            code, what = "invalid_value", fault["msg"]
+            if fault["type"] == "extra_forbidden":
+                code, what = "unsupported_parameter", "is not supported"
             raise Refused(400, code, f"{name}: {what}", name) from error
 
 
@@ -116,60 +118,57 @@ def _tools(given: Sequence[_Function | _AnthropicTool], choice: str) -> dict[str
     return {"tools": [tool.shown() for tool in shown], "strict": strict}
 
 
-class ChatBody(Body):
+class _SampledBody(Body):
+    """Fields of OpenAI's older routes, which return several replies."""
+
+    n: Annotated[int, Field(ge=1, le=64)] = 1
+    stop: _Stop = []
+    seed: _Seed | None = None
+    presence_penalty: _Zero = 0
+    frequency_penalty: _Zero = 0
+    repetition_penalty: _One = 1
+    logit_bias: Annotated[dict[str, float], Field(max_length=0)] = {}
+    stream_options: dict[str, bool] | None = None
+    return_token_ids: bool = False
+
+    def sampling(self) -> dict[str, Any]:
+        """Return the fields of a Chat that are about sampling."""
+        more = {"n": self.n, "seed": self.seed, "stop": tuple(self.stop)}
+        return super().sampling() | more
+
+
+class ChatBody(_SampledBody):
     """``/v1/chat/completions``."""
 
     messages: _Messages
     tools: Annotated[list[_ChatTool], Field(max_length=_TOOLS)] = []
     tool_choice: Literal["auto", "none"] = "auto"
     parallel_tool_calls: Literal[True] = True
-    n: Annotated[int, Field(ge=1, le=64)] = 1
-    stop: _Stop = []
     max_tokens: _Count | None = None
     max_completion_tokens: _Count | None = None
-    seed: _Seed | None = None
     logprobs: bool = False
     top_logprobs: _Zero = 0
-    presence_penalty: _Zero = 0
-    frequency_penalty: _Zero = 0
-    repetition_penalty: _One = 1
-    logit_bias: Annotated[dict[str, float], Field(max_length=0)] = {}
     response_format: _Text | None = None
-    stream_options: dict[str, bool] | None = None
-    return_token_ids: bool = False
 
     def chat(self) -> Chat:
         """Return what is asked."""
         return Chat(
             messages=[_message(m, f"messages.{i}") for i, m in enumerate(self.messages)],
-            n=self.n,
             max_tokens=self.max_completion_tokens or self.max_tokens,
-            temperature=self.temperature,
-            top_p=self.top_p,
-            seed=self.seed,
-            stop=tuple(self.stop),
             logprobs=self.logprobs,
+            **self.sampling(),
             **_tools([tool.function for tool in self.tools], self.tool_choice),
         )
 
 
-class CompletionBody(Body):
+class CompletionBody(_SampledBody):
     """``/v1/completions``."""
 
     prompt: str | Annotated[list[int], Field(fail_fast=True)]
-    n: Annotated[int, Field(ge=1, le=64)] = 1
-    stop: _Stop = []
     max_tokens: _Count = 16
-    seed: _Seed | None = None
     logprobs: Literal[0] | None = None
     echo: Literal[False] = False
     best_of: Literal[1] = 1
-    presence_penalty: _Zero = 0
-    frequency_penalty: _Zero = 0
-    repetition_penalty: _One = 1
-    logit_bias: Annotated[dict[str, float], Field(max_length=0)] = {}
-    stream_options: dict[str, bool] | None = None
-    return_token_ids: bool = False
 
     def chat(self) -> Chat:
         """Return what is asked."""
@@ -177,13 +176,9 @@ class CompletionBody(Body):
             raise Refused(400, "invalid_value", "prompt: at least one token is needed", "prompt")
         return Chat(
             messages=self.prompt if isinstance(self.prompt, str) else tuple(self.prompt),
-            n=self.n,
             max_tokens=self.max_tokens,
-            temperature=self.temperature,
-            top_p=self.top_p,
-            seed=self.seed,
-            stop=tuple(self.stop),
             logprobs=self.logprobs is not None,
+            **self.sampling(),
         )
 
 
@@ -227,8 +222,7 @@ class ResponseBody(Body):
         return Chat(
             messages=messages,
             max_tokens=self.max_output_tokens,
-            temperature=self.temperature,
-            top_p=self.top_p,
+            **self.sampling(),
             **_tools(self.tools, self.tool_choice),
         )
 
@@ -281,9 +275,8 @@ class MessagesBody(Body):
         return Chat(
             messages=messages,
             max_tokens=self.max_tokens,
-            temperature=self.temperature,
-            top_p=self.top_p,
             stop=tuple(self.stop_sequences),
+            **self.sampling(),
             **_tools(self.tools, self.tool_choice.type),
         )
 

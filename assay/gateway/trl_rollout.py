@@ -90,11 +90,7 @@ class _GenerationEngine(TransformersEngine):
 
     @torch.no_grad()
     def draw(self, requests: Sequence[SampleRequest]) -> list[Sampled]:
-        """Sample replies side by side, by the settings of the trainer alone.
-
-        Raises:
-            EngineError: it gives no log-probabilities.
-        """
+        """Sample replies side by side, by the settings of the trainer alone."""
         prompts = [list(request.prompt) for request in requests]
         ids, logprobs = trainer_generation(self._trainer)(prompts, None, {}, 1)
         if logprobs is None:
@@ -108,11 +104,7 @@ class _GenerationEngine(TransformersEngine):
 
 
 def _engine(trainer: Any) -> TransformersEngine:
-    """Return what samples from the trainer's model.
-
-    Raises:
-        ValueError: the trainer samples in a way that is not ours.
-    """
+    """Return what samples from the trainer's model."""
     args = trainer.args
     tokenizer = getattr(trainer.processing_class, "tokenizer", trainer.processing_class)
     model = trainer.accelerator.unwrap_model(trainer.model)

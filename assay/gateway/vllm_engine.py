@@ -47,14 +47,13 @@ class _Server:
     ) -> None:
         self._url = url.rstrip("/").removesuffix("/v1")
         self._processed, self._patience_s = processed, patience_s
-        settings: dict[str, Any] = {
-            "base_url": self._url,
-            "headers": {"Authorization": f"Bearer {api_key}"},
-            "timeout": 3600.0,  # the gateway limits each request
-            "limits": httpx.Limits(max_connections=_AT_ONCE),
-            "trust_env": False,
-        }
-        self._http = httpx.Client(**settings)
+        self._http = httpx.Client(
+            base_url=self._url,
+            headers={"Authorization": f"Bearer {api_key}"},
+            timeout=3600.0,  # the gateway limits each request
+            limits=httpx.Limits(max_connections=_AT_ONCE),
+            trust_env=False,
+        )
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="assay-vllm")
         try:
             self._begin(model)
@@ -87,11 +86,7 @@ class _Server:
         return await loop.run_in_executor(self._pool, self._ask, path, body, temperature)
 
     def _ask(self, path: str, body: dict[str, Any], temperature: float) -> Any:
-        """Return the server's answer.
-
-        Raises:
-            EngineError: the server refuses, or stays away.
-        """
+        """Return the server's answer; EngineError if it refuses, or stays away."""
         if not self._processed and not (temperature in (0, 1) and body["top_p"] == 1):
             raise EngineError(
                 "this server's log-probabilities may leave out temperature and top_p: start it "
@@ -200,11 +195,9 @@ class ProxyEngine(_Server):
             said = choice["message"]
             calls = tuple(_received(call) for call in said.get("tool_calls") or ())
             pieces = tuple(row["token"] for row in rows)
-            why = choice.get("stop_reason")
+            why, text = choice.get("stop_reason"), said.get("content") or ""
             stopped = why if isinstance(why, str) else None
-            replies.append(
-                Reply(prompt, sampled, said.get("content") or "", calls, pieces, stopped)
-            )
+            replies.append(Reply(prompt, sampled, text, calls, pieces, stopped))
         return replies
 
 
@@ -228,11 +221,7 @@ def _received(call: Any) -> dict[str, Any]:
 
 
 def _sampled(choice: Any, logprobs: Any, *, greedy: bool) -> Sampled:
-    """Return what a server sampled.
-
-    Raises:
-        EngineError: it gave no ids, no log-probabilities, or another number of them.
-    """
+    """Return what a server sampled; EngineError if ids or log-probabilities are missing."""
     ids, finish = choice.get("token_ids"), choice.get("finish_reason")
     if not isinstance(ids, list) or not ids or not all(type(i) is int for i in ids):
         raise EngineError(f"a reply needs token ids, got {ids!r:.80}")

@@ -13,6 +13,7 @@ from rich.table import Table
 from ..arguments import settings
 from ..console import add_row, out, say
 from ..sandbox.extras import missing_package
+from ..train_config import Precision, Sampling
 
 if TYPE_CHECKING:
     from .estimate import Job, Plan
@@ -33,11 +34,14 @@ def plan_command(
     ] = "h100-80gb",
     count: Annotated[int, typer.Option(help="GPUs; several share the states (FSDP2).")] = 1,
     engine: Annotated[
-        str, typer.Option(help="What samples: transformers, or vllm on GPUs of its own.")
+        Sampling,
+        typer.Option(metavar="TEXT", help="What samples: transformers, or vllm on its own GPUs."),
     ] = "transformers",
     lora: Annotated[bool, typer.Option("--lora", help="Train adapters of rank 16.")] = False,
     lora_rank: Annotated[int, typer.Option(help="Train adapters of this rank.")] = 0,
-    dtype: Annotated[str, typer.Option(help="Of the weights: float32 or bfloat16.")] = "float32",
+    dtype: Annotated[
+        Precision, typer.Option(metavar="TEXT", help="Of the weights: float32 or bfloat16.")
+    ] = "float32",
     gradient_checkpointing: Annotated[
         bool, typer.Option("--gradient-checkpointing", help="Compute layers again backward.")
     ] = False,
@@ -61,10 +65,6 @@ def plan_command(
         from .estimate import Job, plan, read_config
     except ImportError as error:
         raise missing_package("assay plan", "train", error) from error
-    if engine not in ("transformers", "vllm"):
-        raise ValueError(f"--engine must be transformers or vllm, got {engine!r}")
-    if dtype not in ("float32", "bfloat16"):
-        raise ValueError(f"--dtype must be float32 or bfloat16, got {dtype!r}")
     given = settings(setting or [])
     known = {each.name for each in fields(GRPOConfig)}
     for name in given.keys() - known:
@@ -80,18 +80,14 @@ def plan_command(
         prompt_tokens=prompt_tokens,
         gpu=gpu,
         count=count,
-        engine="vllm" if engine == "vllm" else "transformers",
+        engine=engine,
         dtype=getattr(torch, dtype),
         gradient_checkpointing=gradient_checkpointing,
         lora=LoRA(rank=rank) if rank else None,
     )
     found = plan(job)
     if as_json:
-        derived = {
-            "peak": found.peak,
-            "fits": found.fits,
-            "least_seconds": found.least_seconds,
-        }
+        derived = {name: getattr(found, name) for name in ("peak", "fits", "least_seconds")}
         out.file.write(json.dumps({**asdict(found), **derived}, indent=2) + "\n")
     else:
         _show(job, found, model)

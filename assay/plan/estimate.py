@@ -7,9 +7,8 @@ gathers is added.
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -222,42 +221,33 @@ def _advice(job: Job) -> Iterator[str]:
     budget, rows = job.config.tokens_per_batch, job.config.rows_per_batch
     least = job.prompt_tokens + job.config.max_new_tokens
 
-    def of_config(**changes: Any) -> dict[str, Any]:
-        return {"config": replace(job.config, **changes)}
-
-    changes: list[tuple[str, Callable[[], dict[str, Any]]]] = []
+    # What each changes of the job, and of its config.
+    changes: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
     if not job.gradient_checkpointing:
-        changes.append(("gradient_checkpointing=true", lambda: {"gradient_checkpointing": True}))
-    for part in (2, 4, 8):
-        if budget // part >= least:
-            fewer = functools.partial(of_config, tokens_per_batch=budget // part)
-            changes.append((f"tokens_per_batch={budget // part}", fewer))
+        changes.append(("gradient_checkpointing=true", {"gradient_checkpointing": True}, {}))
+    for tokens in (budget // 2, budget // 4, budget // 8):
+        if tokens >= least:
+            changes.append((f"tokens_per_batch={tokens}", {}, {"tokens_per_batch": tokens}))
     if job.engine == "transformers":
         for part in (2, 4):
-            fewer = functools.partial(
-                of_config, rows_per_batch=max(1, min(rows, job.replies) // part)
-            )
-            changes.append((f"rows_per_batch={max(1, min(rows, job.replies) // part)}", fewer))
-        changes.append(("engine=vllm, on another GPU", lambda: {"engine": "vllm"}))
+            fewer = max(1, min(rows, job.replies) // part)
+            changes.append((f"rows_per_batch={fewer}", {}, {"rows_per_batch": fewer}))
+        changes.append(("engine=vllm, on another GPU", {"engine": "vllm"}, {}))
     if job.lora is None:
-        changes.append(("lora_rank=16", lambda: {"lora": LoRA()}))
+        changes.append(("lora_rank=16", {"lora": LoRA()}, {}))
     if job.dtype != torch.bfloat16:
-        changes.append(("dtype=bfloat16", lambda: {"dtype": torch.bfloat16}))
-    changes += [
-        (f"count={n}", functools.partial(dict, count=n)) for n in (2, 4, 8, 16) if n > job.count
-    ]
+        changes.append(("dtype=bfloat16", {"dtype": torch.bfloat16}, {}))
+    changes += [(f"count={n}", {"count": n}, {}) for n in (2, 4, 8, 16) if n > job.count]
     before = _assemble(job)
     step = before.phases["step"]
-    if sum(step.get(kind, 0.0) for kind in ("weights", "gradients", "optimizer")) > (
-        before.limit or 0
-    ):
+    states = sum(step.get(kind, 0.0) for kind in ("weights", "gradients", "optimizer"))
+    if states > (before.limit or 0):
         # No smaller batch helps: the states alone are too large.
         changes = [c for c in changes if c[0].split("=")[0] in ("lora_rank", "dtype", "count")]
-    for name, change in changes:
-        job = replace(job, **change())
+    for name, of_job, of_config in changes:
+        job = replace(job, config=replace(job.config, **of_config), **of_job)
         after = _assemble(job)
-        helps = after.peak < 0.995 * before.peak
-        if helps:
+        if after.peak < 0.995 * before.peak:
             verdict = "fits" if after.fits else "does not fit yet"
             yield f"{name}: peak {after.peak / GIB:.1f} GiB, {verdict}"
             before = after

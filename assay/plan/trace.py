@@ -66,11 +66,8 @@ class FakeModel:
         lora: LoRA | None = None,
         gpu: bool = False,
     ) -> None:
-        self._fake, self._gpu, self._attention_flops = (
-            FakeTensorMode(allow_non_fake_inputs=True),
-            gpu,
-            0,
-        )
+        self._fake = FakeTensorMode(allow_non_fake_inputs=True)
+        self._gpu, self._attention_flops = gpu, 0
         with torch.device("meta"):
             model: Any = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
                 copy.deepcopy(config), dtype=dtype

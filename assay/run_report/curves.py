@@ -5,8 +5,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -96,16 +95,6 @@ def panels(names: Sequence[str]) -> list[tuple[Panel, list[str]]]:
     return found + [(Panel(name, (name,)), [name]) for name in left]
 
 
-def is_known(panel: Panel) -> bool:
-    """Return whether a panel is one of ``PANELS``."""
-    return panel in PANELS
-
-
-def window_of(series: Series) -> int:
-    """Return the steps of a run's moving average: a fortieth of all."""
-    return max(1, len(series.values) // 40)
-
-
 def smooth(series: Series, window: int) -> Series:
     """Return the mean of each value and those before it, ``window`` values at most."""
     sums = [0.0]
@@ -125,7 +114,12 @@ def is_sparse(series: Series, steps: int) -> bool:
 
 def draw_svg(panel: Panel, curves: Sequence[Curve]) -> str:
     """Draw a panel as an ``<svg>`` element that takes the text colour of its page."""
-    with _drawing(_style(salt=visible(panel.title))):
+    import matplotlib
+
+    style = {**_STYLE, "svg.hashsalt": visible(panel.title)}
+    with matplotlib.rc_context(style), warnings.catch_warnings():
+        # Names may be in any script; the browser has the letters that are missing here.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure = draw(panel, curves, 4.8, 2.9)
         handles, labels = figure.axes[0].get_legend_handles_labels()
         if len(labels) > 1 or (labels and "*" in panel.names[0]):
@@ -136,23 +130,11 @@ def draw_svg(panel: Panel, curves: Sequence[Curve]) -> str:
     return _inline(text.getvalue())
 
 
-@contextmanager
-def _drawing(style: Any) -> Iterator[None]:
-    import matplotlib
-
-    with matplotlib.rc_context(style), warnings.catch_warnings():
-        # Names may be in any script; the browser has the letters that are missing here.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        yield
-
-
 def draw(panel: Panel, curves: Sequence[Curve], width: float, height: float) -> Any:
     """Draw curves on one axis of a new matplotlib figure of so many inches, without a display."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
     axes = figure.subplots()
     if panel.stacked:
         _stack(axes, curves)
@@ -223,20 +205,17 @@ def _stack(axes: Any, curves: Sequence[Curve]) -> None:
 
 
 _COLOURED = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
-
-
-def _style(salt: str) -> dict[str, Any]:
-    return {
-        **dict.fromkeys(_COLOURED, _INK),
-        "grid.color": _INK,
-        "font.size": 8,
-        "legend.fontsize": 7.5,
-        "legend.frameon": False,
-        "svg.fonttype": "none",  # text stays text: small, and it can be searched
-        "svg.hashsalt": salt,  # the same bytes each time, and no name twice in a page
-        "text.parse_math": False,  # a metric's name may hold dollars
-        "axes.formatter.useoffset": False,
-    }
+_STYLE: dict[Any, Any] = {
+    **dict.fromkeys(_COLOURED, _INK),
+    "grid.color": _INK,
+    "font.size": 8,
+    "legend.fontsize": 7.5,
+    "legend.frameon": False,
+    "svg.fonttype": "none",  # text stays text: small, and it can be searched
+    "text.parse_math": False,  # a metric's name may hold dollars
+    "axes.formatter.useoffset": False,
+}
+"""With a salt of its own a picture has the same bytes each time, and no name twice in a page."""
 
 
 def _inline(svg: str) -> str:

@@ -11,8 +11,8 @@ from ..envs import wilson_interval
 from ..grpo.config import GRPOConfig
 from ..train_config import TrainConfig
 from ..verifiers.atomic_io import write_text
-from .curves import Curve, Panel, draw_svg, is_known, is_sparse, panels, smooth, window_of
-from .history import History, read_history
+from .curves import PANELS, Curve, Panel, draw_svg, is_sparse, panels, smooth
+from .history import History, Series, read_history
 from .page import duration, figures, folded, note, page, safe, table, tiles
 
 _SHOWN_STEPS = 12
@@ -56,9 +56,9 @@ def _parts(history: History) -> list[str]:
         f'<p class="alarm"><b>Step {step}:</b> {safe(text)}</p>' for step, text in history.alarms
     ]
     drawn = [(panel, _curves(history, panel, names)) for panel, names in panels(history.names)]
-    known = [(p.title, draw_svg(p, c)) for p, c in drawn if is_known(p)]
-    others = [(p.title, draw_svg(p, c)) for p, c in drawn if not is_known(p)]
-    window = window_of(history.series("reward"))
+    known = [(p.title, draw_svg(p, c)) for p, c in drawn if p in PANELS]
+    others = [(p.title, draw_svg(p, c)) for p, c in drawn if p not in PANELS]
+    window = _window(history.series("reward"))
     few = f"Thick: mean of the last {window} steps; thin: each step. " if window > 1 else ""
     parts += ["<h2>Curves</h2>", note(f"{few}Dots: at evaluations."), figures(known)]
     if others:
@@ -125,11 +125,16 @@ def _curves(history: History, panel: Panel, names: Sequence[str]) -> list[Curve]
         elif is_sparse(series, history.steps):
             curves.append(Curve(label, series, colour, points=True))
         else:
-            window = window_of(series)
+            window = _window(series)
             if window > 1:
                 curves.append(Curve("", series, colour, faint=True))
             curves.append(Curve(label, smooth(series, window), colour))
     return curves
+
+
+def _window(series: Series) -> int:
+    """Return the steps of a run's moving average: a fortieth of all."""
+    return max(1, len(series.values) // 40)
 
 
 def _samples(samples: Sequence[Mapping[str, Any]]) -> list[str]:

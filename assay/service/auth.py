@@ -208,11 +208,7 @@ class ServiceMiddleware:
 
     @contextlib.contextmanager
     def _place(self, kind: str, owner: str) -> Iterator[None]:
-        """Take one of the places for requests, or for WebSockets.
-
-        Raises:
-            Refused: 503: they are taken.
-        """
+        """Take one of the places for requests, or for WebSockets; refuse if they are taken."""
         taken, most = self._taken[kind], getattr(self.limits, kind)
         own = max(1, int(most * self.service.sessions.share))
         if taken.total() >= most:

@@ -268,11 +268,7 @@ class EnvironmentService:
             raise Refused(413, "batch", f"{count} {what} are more than {most}: split them")
 
     async def _found(self, weight: int, find: Callable[[], _Found]) -> _Found:
-        """Find tasks, or begin episodes; in a thread unless few are looked up.
-
-        Raises:
-            Refused: there is no such task, or the environment raised.
-        """
+        """Find tasks, or begin episodes; in a thread unless few are looked up."""
         if self._looks_up and weight <= FEW:
             return find()
         return await self.queue.call(weight, find)
@@ -318,11 +314,7 @@ class EnvironmentService:
         return serialize_verdict(verdict, reasons=self.reasons or unread)
 
     def _find(self, keys: Sequence[int | str]) -> list[tuple[Task, int | None]]:
-        """Find tasks by number or id.
-
-        Raises:
-            Refused: there is no such task.
-        """
+        """Find tasks by number or id; refuse if there is no such task."""
         source = self.env.source
         found: list[tuple[Task, int | None]] = []
         for key in keys:
@@ -343,11 +335,7 @@ class EnvironmentService:
         return [self.env.source.draw(rng) for _ in range(asked.count)]
 
     def _session(self, id_: str, client: Client) -> Session:
-        """Return a client's session.
-
-        Raises:
-            Refused: 404.
-        """
+        """Return a client's session; refuse if there is none."""
         session = self.sessions.get(client, id_)
         if session is not None:
             return session

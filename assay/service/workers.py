@@ -9,7 +9,6 @@ import logging
 import multiprocessing
 import os
 import signal
-import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
@@ -204,6 +203,8 @@ def worker_app(make_app: Callable[[], FastAPI], folder: Path) -> FastAPI:
         app = make_app()
     except Exception:
         _log.exception("the worker ended before it served")
-        sys.exit(STARTUP_FAILURE)
+        # At once: a ping of uvicorn's while the interpreter is shut down would wait for a minute.
+        logging.shutdown()
+        os._exit(STARTUP_FAILURE)
     app.state.peers.folder = folder
     return app

@@ -9,15 +9,10 @@ from .measured import Results, means
 from .study import Study, is_decided
 
 
-def columns_of(study: Study, results: Results) -> list[str]:
-    """Return the values to print: the study's choice, or all."""
-    found = dict.fromkeys(n for m in results.values() for one in m for n in one.outcome.values)
-    return [name for name in study.columns or found if name in found]
-
-
 def rows_of(study: Study, results: Results) -> tuple[list[str], list[list[str]]]:
     """Return a table's head and a row for each arm: mean [least, most] of each value, and cost."""
-    columns = columns_of(study, results)
+    found = dict.fromkeys(n for m in results.values() for one in m for n in one.outcome.values)
+    columns = [name for name in study.columns or found if name in found]  # its choice, or all
     rows = []
     for arm, measured in results.items():
         values = means(measured)

@@ -32,15 +32,13 @@ def draw_study(study: Study, results: Results, png: Path) -> Path:
     Returns:
         The path.
     """
-    # Only here: listing studies needs no matplotlib; no display is needed either.
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure  # only here: listing studies needs no matplotlib
 
-    names = curve_names(results)
+    measured = [one for found in results.values() for one in found]
+    names = list(dict.fromkeys(name for one in measured for name in one.outcome.curves))
     columns = min(_WIDEST, max(1, len(names)))
     rows = max(1, -(-len(names) // columns))
     figure = Figure(figsize=(4.3 * columns, 3.3 * rows + 0.5), dpi=110, layout="constrained")
-    FigureCanvasAgg(figure)
     if study.draw is not None:
         study.draw(figure, results)
     else:
@@ -66,13 +64,11 @@ def draw_overview(decided: Sequence[tuple[str, Verdict]], png: Path) -> Path:
         decided: the study's title with each verdict.
         png: the picture's path; its directory is made if it does not exist.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     titles = list(dict.fromkeys(title for title, _ in decided))
     rows = len(decided) + len(titles)
     figure = Figure(figsize=(11, 0.22 * rows + 1.2), dpi=110, layout="constrained")
-    FigureCanvasAgg(figure)
     axes = figure.subplots()
     labels: list[str] = []
     for title in titles:
@@ -113,15 +109,6 @@ def _percent(verdict: Verdict, gain: float) -> float:
     if verdict.claim.ratio:
         return 100 * (gain / margin - 1)
     return 100 * (gain - margin) / (abs(verdict.base) or 1.0)
-
-
-def curve_names(results: Results) -> list[str]:
-    """Return the names of all curves, in the order of their first appearance."""
-    found: dict[str, None] = {}
-    for measured in results.values():
-        for one in measured:
-            found.update(dict.fromkeys(one.outcome.curves))
-    return list(found)
 
 
 def draw_curve(axes: Any, results: Results, name: str, *, xlabel: str = "step") -> None:

@@ -40,6 +40,15 @@ def run(capsys, monkeypatch, tmp_path, mine, request):
     return run_one
 
 
+@pytest.fixture(scope="session")
+def model(tmp_path_factory):
+    """Return the directory of a model that trains in a moment."""
+    from assay.grpo import tiny_model
+
+    folder = tmp_path_factory.mktemp("model")
+    return tiny_model(folder, hidden_size=32, layers=1, heads=2, intermediate_size=32)
+
+
 @contextmanager
 def in_thread(server):
     """Run a server of the standard library in a thread."""

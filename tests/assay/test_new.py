@@ -47,19 +47,17 @@ def test_a_new_package_installs_passes_its_tests_and_is_listed(interpreter, tmp_
     assert installed[0] == 0, installed[1]
     tested = run(interpreter, "-m", "pytest", "-q", "-p", "no:cacheprovider", made, cwd=tmp_path)
     assert "2 passed" in tested[1], tested[1]
+    asked = (
+        "import gymnasium, assay, assay.cli; print(assay.make('my_halves/Halves-v0').task(3).id); "
+        "print(gymnasium.make('my_halves/Halves-v0').reset(seed=0)[0]); assay.cli.main()"
+    )
     wide = {**os.environ, "COLUMNS": "160"}
-    listed = run(interpreter, "-m", "assay", "list", cwd=tmp_path, env=wide)
+    listed = run(interpreter, "-c", asked, "list", cwd=tmp_path, env=wide)
     assert listed[0] == 0, listed[1]
+    assert listed[1].startswith("train-0-3\nWhat is half of "), listed[1]
     row = next(line for line in listed[1].splitlines() if "my_halves/Halves-v0" in line)
     assert "Halve a number." in row
     assert "my-halves 0.1.0" in row or "my_halves 0.1.0" in row
-    asked = run(
-        interpreter, "-c",
-        "import gymnasium, assay; print(assay.make('my_halves/Halves-v0').task(3).id); "
-        "print(gymnasium.make('my_halves/Halves-v0').reset(seed=0)[0])",
-        cwd=tmp_path,
-    )  # fmt: skip
-    assert asked[1].startswith("train-0-3\nWhat is half of "), asked[1]
 
 
 @pytest.mark.parametrize(

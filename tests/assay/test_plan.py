@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from assay.cli import app
 from assay.grpo import GRPOConfig, LoRA
-from assay.plan.estimate import Job, plan, read_config
+from assay.plan.estimate import Job, Plan, plan, read_config
 
 _log = logging.getLogger(__name__)
 SMALL = {"hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4, "vocab_size": 99}
@@ -34,34 +34,36 @@ def job(model: Any = None, *, prompt: int = 8, **others: Any) -> Job:
     return Job(model=model or tiny(), config=config, prompt_tokens=prompt, **others)
 
 
-def test_states_are_what_adamw_holds() -> None:
+@pytest.fixture(scope="module")
+def usual() -> Plan:
+    return plan(job(), advise=False)
+
+
+def test_states_are_what_adamw_holds(usual: Plan) -> None:
     """Four bytes a weight, as many for its gradient, twice as many for AdamW's moments."""
-    found = plan(job(), advise=False)
-    weights = 4 * found.parameters
-    step = found.phases["step"]
-    assert found.trained == found.parameters
+    weights = 4 * usual.parameters
+    step = usual.phases["step"]
+    assert usual.trained == usual.parameters
     assert (step["weights"], step["gradients"]) == (weights, weights)
     assert 2 * weights <= step["optimizer"] < 2 * weights + 1000  # a count of steps for each
 
 
-def test_operations_are_those_of_the_matrix_products() -> None:
+def test_operations_are_those_of_the_matrix_products(usual: Plan) -> None:
     """Forward: two for each weight and token it meets, and four for each pair in attention."""
-    model = tiny()
-    found = plan(job(model), advise=False)
     matrices = 2 * (64 * 64 * 2 + 64 * 32 * 2 + 3 * 64 * 128)
     tokens = 4 * (8 + 2 * 7)  # a reply's last token predicts nothing
     pairs = 4 * (36 + 2 * (28 + 7 * 8))
     forward = 2 * matrices * tokens + 2 * 64 * 99 * 4 * 16 + 2 * 4 * pairs * 64
-    assert found.work["rollout"].tflop == pytest.approx(forward / 1e12, rel=1e-6)
+    assert usual.work["rollout"].tflop == pytest.approx(forward / 1e12, rel=1e-6)
     head = 2 * 64 * 99 * 4 * 16  # is computed again backward
     update = 3 * forward + head + 2 * 2 * pairs * 64  # and so are attention's scores
-    assert found.work["update"].tflop == pytest.approx(update / 1e12, rel=1e-6)
+    assert usual.work["update"].tflop == pytest.approx(update / 1e12, rel=1e-6)
 
 
 def test_checkpointing_and_smaller_batches_save_activations() -> None:
     """And neither changes what the states take."""
     sizes = {"prompts_per_step": 8, "tokens_per_batch": 4096}
-    model = tiny(layers=8)
+    model = tiny(layers=4)
     plans = [
         plan(job(model, prompt=128, **settings), advise=False).phases["update"]
         for settings in (
@@ -91,9 +93,9 @@ def test_reference_and_readings_are_planned() -> None:
     assert found.work["reading"].tflop == found.work["rollout"].tflop
 
 
-def test_gpus_share_the_states() -> None:
+def test_gpus_share_the_states(usual: Plan) -> None:
     """With FSDP2 each of four holds a quarter, and gathers what it computes with."""
-    one, four = (plan(job(count=n), advise=False).phases["update"] for n in (1, 4))
+    one, four = (p.phases["update"] for p in (usual, plan(job(count=4), advise=False)))
     for kind in ("weights", "optimizer"):
         assert four[kind] == one[kind] / 4
     assert four["gathered"] > 0
@@ -173,28 +175,28 @@ def test_command_prints_and_tells_by_its_exit_code(tmp_path: Any) -> None:
 
 
 MEASURED = {
-    "Llama 30M": LlamaConfig(
+    "Llama 17M": LlamaConfig(
         hidden_size=512,
         intermediate_size=1408,
-        num_hidden_layers=8,
+        num_hidden_layers=4,
         num_attention_heads=8,
         num_key_value_heads=8,
         vocab_size=4096,
     ),
-    "Qwen2 60M": Qwen2Config(
+    "Qwen2 27M": Qwen2Config(
         hidden_size=640,
         intermediate_size=1728,
-        num_hidden_layers=8,
+        num_hidden_layers=4,
         num_attention_heads=10,
         num_key_value_heads=2,
-        vocab_size=32000,
+        vocab_size=16000,
         tie_word_embeddings=True,
     ),
-    "GPT-2 40M": GPT2Config(
+    "GPT-2 20M": GPT2Config(
         n_embd=512,
-        n_layer=8,
+        n_layer=4,
         n_head=8,
-        vocab_size=30000,
+        vocab_size=15000,
         n_positions=512,
         bos_token_id=0,
         eos_token_id=0,
@@ -212,7 +214,7 @@ def status(name):
     return next(int(x.split()[1]) for x in open("/proc/self/status") if x.startswith(name)) * 1024
 
 torch.set_num_threads(1)
-config = GRPOConfig(prompts_per_step=4, max_new_tokens=96, tokens_per_batch=2048)
+config = GRPOConfig(prompts_per_step=2, max_new_tokens=64, tokens_per_batch=768)
 def train(model_config, steps):
     model = AutoModelForCausalLM.from_config(model_config).eval()
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
@@ -246,7 +248,7 @@ def test_plans_agree_with_resident_memory(name: str, tmp_path: Any) -> None:
     env = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536"}
     told = subprocess.run(run, capture_output=True, text=True, check=True, env=env)
     measured = json.loads(told.stdout)
-    config = GRPOConfig(prompts_per_step=4, max_new_tokens=96, tokens_per_batch=2048)
+    config = GRPOConfig(prompts_per_step=2, max_new_tokens=64, tokens_per_batch=768)
     found = plan(
         Job(model=MEASURED[name], config=config, prompt_tokens=64, gpu=None, autocast=False)
     )

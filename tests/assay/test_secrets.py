@@ -16,7 +16,6 @@ import torch
 
 from assay import TRLSpec
 from assay.cli import main
-from assay.grpo import tiny_model
 from assay.train_config import TrainConfig
 from assay.verifiers import Judge
 
@@ -53,12 +52,6 @@ register("mine/Locked-v0", locked, kwargs={{"headers": {{"X-Mine": {CANARY!r}}}}
 '''
 
 Run = Callable[..., tuple[int, str]]
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("model")
-    return tiny_model(folder, hidden_size=32, layers=1, heads=2, intermediate_size=32)
 
 
 @pytest.fixture

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from assay.cli import main
-from assay.grpo import tiny_model
-
 torch.set_num_threads(1)
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("model")
-    return tiny_model(folder, hidden_size=32, layers=1, heads=2, intermediate_size=32)
-
-
 @pytest.fixture
-def train(model: Path, tmp_path: Path, monkeypatch: Any, capsys: Any) -> Any:
+def train(run: Any, model: Path, tmp_path: Path, monkeypatch: Any) -> Any:
     """Run ``assay train assay/GSM8K-v1``; gives stderr, and ``run.json`` of a run that ended."""
     monkeypatch.chdir(tmp_path)
     for name, first in (
@@ -44,16 +34,13 @@ def train(model: Path, tmp_path: Path, monkeypatch: Any, capsys: Any) -> Any:
     few = ["--steps", "1", "--prompts", "2", "--group-size", "2", "--max-new-tokens", "1"]
     few += ["--model", str(model), "--tracker", "none", "--out", "out"]
 
-    def run(*flags: str) -> tuple[str, dict[str, Any]]:
-        monkeypatch.setattr(sys, "argv", ["assay", "train", "assay/GSM8K-v1", *flags, *few])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        told = " ".join(capsys.readouterr().err.split())
+    def train_on(*flags: str) -> tuple[str, dict[str, Any]]:
+        code, _, err = run("train", "assay/GSM8K-v1", *flags, *few)
         about = tmp_path / "out" / "run.json"
-        assert about.is_file() == (ended.value.code == 0), told
-        return told, json.loads(about.read_text()) if about.is_file() else {}
+        assert about.is_file() == (code == 0), err
+        return " ".join(err.split()), json.loads(about.read_text()) if about.is_file() else {}
 
-    return run
+    return train_on
 
 
 @pytest.mark.parametrize("more", [[], ["--held-out-data", "./both"]])
@@ -90,13 +77,12 @@ def test_a_test_file_can_be_trained_on_by_name(train: Any) -> None:
     assert about["about"]["splits"] == {"train": "test"}
 
 
-def test_evaluation_asks_the_test_split(train: Any, tmp_path: Path, monkeypatch: Any) -> None:
+def test_evaluation_asks_the_test_split(
+    run: Any, train: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
     (tmp_path / "splits_replies.py").write_text("def eights(messages): return '8'\n")
     monkeypatch.syspath_prepend(tmp_path)
-    command = "assay eval assay/GSM8K-v1 --data both -p splits_replies:eights -o e"
-    monkeypatch.setattr(sys, "argv", command.split())
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 0
+    command = "eval assay/GSM8K-v1 --data both -p splits_replies:eights -o e"
+    assert run(*command.split())[0] == 0
     record = json.loads((tmp_path / "e" / "run.json").read_text())
     assert record["environment"]["kwargs"]["split"] == "test"

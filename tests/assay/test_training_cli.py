@@ -16,16 +16,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from assay.grpo import read_metrics, tiny_model
+from assay.grpo import read_metrics
 
 torch.set_num_threads(1)
 ROWS = [{"question": f"{n}+1=", "answer": f"#### {n + 1}"} for n in range(1, 17)]
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("model")
-    return tiny_model(folder, hidden_size=32, layers=1, heads=2, intermediate_size=32)
 
 
 @pytest.fixture
@@ -84,12 +78,12 @@ def test_a_run_is_killed_and_goes_on_from_its_directory_alone(
     text = "".join(x for x in recipe.read_text().splitlines(True) if "data:" not in x)
     recipe.write_text(text.replace("assay/GSM8K-v1", "assay_test_letters:mine/Letters-v0"))
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    flags = ["--config", recipe, "--loss", "grpo", "--no-mask-truncated", "--steps", 12]
+    flags = ["--config", recipe, "--loss", "grpo", "--no-mask-truncated", "--steps", 6]
     code, shown, told = run("train", *flags, "--out", whole)
     assert code == 0, told
     assert "learning_curve.png" in shown
     assert (whole / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
-    assert [row["step"] for row in read_metrics(whole / "metrics.jsonl")] == [*range(13)]
+    assert [row["step"] for row in read_metrics(whole / "metrics.jsonl")] == [*range(7)]
     assert run("train", *flags, "--out", whole)[0] == 2  # a run is there already
     assert sum(row.get("updates", 0) for row in read_metrics(whole / "metrics.jsonl")) > 3
 
@@ -104,7 +98,7 @@ def test_a_run_is_killed_and_goes_on_from_its_directory_alone(
     process.communicate(timeout=60)
 
     assert run("train", "--resume", "--out", killed)[0] == 0
-    last = [load_file(d / "checkpoints/step-000012/model.safetensors") for d in (whole, killed)]
+    last = [load_file(d / "checkpoints/step-000006/model.safetensors") for d in (whole, killed)]
     assert last[0].keys() == last[1].keys()
     assert all(torch.equal(tensor, last[1][name]) for name, tensor in last[0].items())
     stored = [json.loads((d / "config.json").read_text())["config"] for d in (whole, killed)]
@@ -112,7 +106,7 @@ def test_a_run_is_killed_and_goes_on_from_its_directory_alone(
     assert stored[0]["loss"] == "grpo"  # the flag, over the preset
     assert stored[0]["advantage_std"] == "none"  # the preset
     assert stored[0]["curriculum_exponent"] == 2.0  # the file
-    tasks = json.loads((killed / "checkpoints/step-000012/tasks.json").read_text())
+    tasks = json.loads((killed / "checkpoints/step-000006/tasks.json").read_text())
     assert tasks["sampler"] == "Prioritised"
 
     for other, words in (
@@ -125,8 +119,8 @@ def test_a_run_is_killed_and_goes_on_from_its_directory_alone(
         assert words in " ".join(told.split())
 
     moved = killed.rename(tmp_path / "moved")
-    assert run("train", "--resume", "--out", moved, "--steps", 13)[0] == 0
-    assert json.loads((moved / "config.json").read_text())["config"]["steps"] == 13
+    assert run("train", "--resume", "--out", moved, "--steps", 7)[0] == 0
+    assert json.loads((moved / "config.json").read_text())["config"]["steps"] == 7
 
 
 @pytest.mark.parametrize(
@@ -170,7 +164,7 @@ def test_what_is_refused_leaves_nothing_behind(
 def test_a_stopped_run_logs_its_steps_and_says_how_to_go_on(recipe: Path, tmp_path: Path) -> None:
     words = ["assay", "train", "--config", str(recipe), "--steps", "9999", "--out", "it's here"]
     words += ["--max-drift", "1e9", "--alarm-patience", "0"]
-    for number, code, stop in ((signal.SIGINT, 130, 4), (signal.SIGTERM, 143, 8)):
+    for number, code, stop in ((signal.SIGINT, 130, 2), (signal.SIGTERM, 143, 4)):
         lines = []
         with subprocess.Popen(
             [sys.executable, "-m", *words], cwd=tmp_path, stderr=subprocess.PIPE, text=True

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any
 
 from ...envs import DataError, Episode, EpisodeGroup
 from ...verifiers import Verifier
@@ -19,23 +19,6 @@ from ..vote import many_answers
 
 _SHORT = 160
 SAMPLES = "samples.jsonl"
-
-
-class Pages(Protocol):
-    """Interface of a run that can be browsed."""
-
-    def run(self) -> dict[str, Any]:
-        """Name, plan, summary and costs."""
-
-    def index(self) -> dict[str, Any]:
-        """Return a summary of every group, including new ones."""
-
-    def group(self, place: int) -> dict[str, Any]:
-        """Return one group in full.
-
-        Raises:
-            IndexError: there is no such place.
-        """
 
 
 def open_pages(run: Path, other: Path | None = None) -> Pages:
@@ -127,8 +110,8 @@ class EvaluationPages:
                     break
                 group = group_of(line, f"{self.directory / GROUPS}, line {len(self._rows) + 1}")
                 self._starts.append(self._read)
-                row = _short(group, self._others.get(group.task.id))
-                self._rows.append({**row, "bytes": len(line)})
+                whole = _whole(group, self._others.get(group.task.id))
+                self._rows.append(_short(whole, len(line)))
                 self._read += len(line)
 
 
@@ -179,39 +162,32 @@ class SamplePages:
 
     def index(self) -> dict[str, Any]:
         """Return a summary of every group."""
-        rows = []
-        for group in self._groups:
-            replies = group["replies"]
-            rows.append(
-                {
-                    "id": group["id"],
-                    "prompt": _one_line(group["prompt"][-1]["content"]),
-                    "statuses": [r["status"] for r in replies],
-                    "scores": [r["score"] for r in replies],
-                    "changed": 0,
-                    "bytes": 0,
-                }
-            )
-        return {"groups": rows}
+        return {"groups": [_short(group, 0) for group in self._groups]}
 
     def group(self, place: int) -> dict[str, Any]:
         """Return one group in full."""
         return self._groups[place]
 
 
-def _short(group: EpisodeGroup, other: EpisodeGroup | None) -> dict[str, Any]:
-    said = [m["content"] for m in group.task.messages if m["role"] == "user"]
+Pages = EvaluationPages | SamplePages
+
+
+def _short(group: Mapping[str, Any], size: int) -> dict[str, Any]:
+    """Return the summary of a group in full, whose line in the file has so many bytes."""
+    replies = group["replies"]
+    said = [m for m in group["prompt"] if m["role"] == "user"] or group["prompt"]
     return {
-        "id": _one_line(group.task.id),
-        "prompt": _one_line(said[-1] if said else group.task.text),
-        "statuses": [e.status.value for e in group.episodes],
-        "scores": [e.reward for e in group.episodes],
-        "changed": sum(_changed(a, b) for a, b in _both(group, other)),
+        "id": _one_line(group["id"]),
+        "prompt": _one_line(said[-1]["content"]),
+        "statuses": [reply["status"] for reply in replies],
+        "scores": [reply["score"] for reply in replies],
+        "changed": sum(_changed(reply, reply["other"]) for reply in replies),
+        "bytes": size,
     }
 
 
 def _whole(group: EpisodeGroup, other: EpisodeGroup | None) -> dict[str, Any]:
-    beside = dict(enumerate(b for _, b in _both(group, other)))
+    beside = dict(enumerate(other.episodes if other else ()))
     return {
         "id": group.task.id,
         "prompt": [dict(m) for m in group.task.messages],
@@ -236,12 +212,8 @@ def _finding(episode: Episode) -> dict[str, Any]:
     return found
 
 
-def _both(group: EpisodeGroup, other: EpisodeGroup | None) -> Sequence[tuple[Episode, Episode]]:
-    return [] if other is None else list(zip(group.episodes, other.episodes, strict=False))
-
-
-def _changed(first: Episode, second: Episode) -> bool:
-    return (first.status, first.reward) != (second.status, second.reward)
+def _changed(reply: Mapping[str, Any], other: Mapping[str, Any] | None) -> bool:
+    return other is not None and any(reply[name] != other[name] for name in ("status", "score"))
 
 
 def _many_answers(plan: Plan) -> bool:
@@ -266,7 +238,7 @@ def _sample(step: int, group: Mapping[str, Any]) -> dict[str, Any]:
             {
                 "turns": [{"role": "assistant", "content": reply["text"]}],
                 "status": reply["status"],
-                "score": _in_range(reply["reward"]),
+                "score": reply["reward"],
                 "reason": reply["reason"],
                 "extracted": None,
                 "parts": {
@@ -281,7 +253,3 @@ def _sample(step: int, group: Mapping[str, Any]) -> dict[str, Any]:
             for reply in group["replies"]
         ],
     }
-
-
-def _in_range(reward: Any) -> float | None:
-    return None if reward is None else float(reward)

@@ -6,8 +6,6 @@
 import json
 import os
 import subprocess
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -36,43 +34,22 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture
-def scripted():
+def scripted(serving):
     """A server whose model calls its tool with one command after the other; its address."""
     commands: list[str] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:  # its name in the library
-            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            turn = sum(m["role"] == "assistant" for m in asked["messages"])
-            call = {
-                "id": f"call{turn}",
-                "type": "function",
-                "function": {"name": "bash", "arguments": json.dumps({"command": commands[turn]})},
-            }
-            message = {"role": "assistant", "content": "So.", "tool_calls": [call]}
-            body = {
-                "id": "1",
-                "object": "chat.completion",
-                "created": 0,
-                "model": "scripted",
-                "choices": [{"index": 0, "finish_reason": "tool_calls", "message": message}],
-                "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
-            }
-            data = json.dumps(body).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
+    def answer(_, asked):
+        turn = sum(m["role"] == "assistant" for m in asked["messages"])
+        function = {"name": "bash", "arguments": json.dumps({"command": commands[turn]})}
+        call = {"id": f"call{turn}", "type": "function", "function": function}
+        message = {"role": "assistant", "content": "So.", "tool_calls": [call]}
+        choice = {"index": 0, "finish_reason": "tool_calls", "message": message}
+        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        about = {"id": "1", "object": "chat.completion", "created": 0, "model": "scripted"}
+        return 200, {**about, "choices": [choice], "usage": usage}
 
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever).start()
-    yield f"http://127.0.0.1:{server.server_port}/v1", commands
-    server.shutdown()
-    server.server_close()
+    with serving(answer) as url:
+        yield f"{url}/v1", commands
 
 
 @pytest.mark.slow

@@ -56,7 +56,6 @@ def test_a_changed_function_is_another_verifier(tmp_path) -> None:
     (tmp_path / "hashed.py").write_text(MODULE)
     code, err, before = evaluated(tmp_path, "mine/Plain-v0")
     assert code == 0, err
-    assert evaluated(tmp_path, "mine/Plain-v0", "--resume")[0] == 0
     (tmp_path / "hashed.py").write_text(MODULE.replace("reply == reference", "reply > reference"))
     code, err, after = evaluated(tmp_path, "mine/Plain-v0", "--resume")
     assert code == 2

@@ -27,23 +27,13 @@ def sums(messages, seed):
         return "I would rather not say."
     return f"\\\\boxed{{{right + rng.choice([0, 0, 1, 10])}}}"
 '''
-TASKS, REPLIES = 1250, 8  # 10,000 completions
+TASKS, REPLIES = 500, 8  # 16 batches
 
 
 def command(folder: Path, out: str, *more: str) -> list[str]:
     run = [sys.executable, "-m", "assay", "eval", "assay/Arithmetic-v1", "-p", "my_sums:sums"]
-    return [
-        *run,
-        "-n",
-        str(REPLIES),
-        "--set",
-        "digits=4",
-        "--set",
-        "operators=+",
-        "--out",
-        str(folder / out),
-        *more,
-    ]
+    run += ["-n", str(REPLIES), "--set", "digits=4", "--set", "operators=+", "--limit", str(TASKS)]
+    return [*run, "--out", str(folder / out), *more]
 
 
 def start(folder: Path, out: str, *more: str) -> subprocess.Popen:
@@ -65,17 +55,17 @@ def kept(run: Path) -> dict[str, bytes]:
     }
 
 
-def test_ten_thousand_completions_killed_three_times(folder) -> None:
-    whole = start(folder, "whole", "--limit", str(TASKS))
+def test_a_run_that_was_killed_twice_is_completed(folder) -> None:
+    whole = start(folder, "whole")
     said, _ = whole.communicate(timeout=200)
     assert whole.returncode == 0, said.decode()
     rng = random.Random(20261121)  # noqa: S311  # chooses when to kill, and no secrets
     groups = folder / "broken" / "groups.jsonl"
     size = (folder / "whole" / "groups.jsonl").stat().st_size
     kills = 0
-    for part in (1, 2, 3):  # somewhere in each third
-        until = size * (part - rng.random()) / 4.5  # far from the end, where it may end first
-        run = start(folder, "broken", "--limit", str(TASKS), "--resume")
+    for part in (1, 2):  # somewhere in each half
+        until = size * (part - rng.random()) / 3  # far from the end, where it may end first
+        run = start(folder, "broken", "--resume")
         while not (groups.exists() and groups.stat().st_size >= until) and run.poll() is None:
             time.sleep(0.001)
         time.sleep(rng.random() * 0.05)
@@ -84,15 +74,15 @@ def test_ten_thousand_completions_killed_three_times(folder) -> None:
         kills += run.returncode == -signal.SIGKILL
         with groups.open("ab") as file:  # as where a kill, or the power, cut a line in two
             file.write(b'{"task": {"prompt": [{"ro')
-    assert kills == 3
+    assert kills == 2
     assert 0 < sum(1 for _ in read_groups(folder / "broken")) < TASKS
-    last = start(folder, "broken", "--limit", str(TASKS), "--resume")
+    last = start(folder, "broken", "--resume")
     said, _ = last.communicate(timeout=200)
     assert last.returncode == 0, said.decode()
     assert kept(folder / "broken") == kept(folder / "whole")
     assert len(read_costs(folder / "broken")) == TASKS
     found = json.loads((folder / "whole" / "summary.json").read_text())
-    assert (found["tasks"], found["replies"]) == (TASKS, 10_000)
+    assert (found["tasks"], found["replies"]) == (TASKS, TASKS * REPLIES)
 
 
 def test_a_line_that_is_no_group_is_named(folder, tmp_path) -> None:

@@ -113,7 +113,7 @@ def counted(env, *replies, cut=False):
 
 
 def again(env, group):
-    ((_, new),) = rescored(env, [group])
+    (new,) = rescored(env, [group])
     (episode,) = new.episodes
     return replace(episode, verdict=replace(episode.verdict, seconds=0.0))
 

@@ -24,17 +24,18 @@ from assay.sandbox import Sandbox
 from assay.sandbox.sessions.bwrap import sessions_fault
 
 torch.set_num_threads(1)
-PROGRAM = """
-import json, os, signal, sys, time, urllib.request
-def ask(messages):
-    body = {"model": os.environ["OPENAI_MODEL"], "messages": messages}
+ASK = """
+import json, os, signal, socket, subprocess, sys, time, urllib.request
+def ask(messages, key=os.environ["OPENAI_API_KEY"], **more):
     request = urllib.request.Request(
         os.environ["OPENAI_BASE_URL"] + "/chat/completions",
-        json.dumps(body).encode(),
-        {"Authorization": "Bearer " + os.environ["OPENAI_API_KEY"]},
+        json.dumps({"model": os.environ["OPENAI_MODEL"], "messages": messages, **more}).encode(),
+        {"Authorization": "Bearer " + key},
     )
     with urllib.request.urlopen(request) as found:
         return json.load(found)["choices"][0]["message"]
+"""
+PROGRAM = """
 prompt = sys.stdin.read()
 assert prompt == json.load(open("task.json"))["prompt"][0]["content"] == sys.argv[1]
 kind, _, number = prompt.partition(" ")
@@ -52,6 +53,15 @@ for turn in range(3):
     while kind == "forever":
         time.sleep(1)
 open("answer.txt", "w").write(kind)
+"""
+
+SDK = """
+import openai, sys
+client = openai.OpenAI()
+messages = [{"role": "user", "content": sys.stdin.read()}]
+for _ in range(2):
+    said = client.chat.completions.create(model="m", messages=messages).choices[0].message
+    messages += [said, {"role": "user", "content": "on"}]
 """
 
 TEMPLATE = (
@@ -115,11 +125,26 @@ def box(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
 
 
 @pytest.fixture
-def program(tmp_path: Path) -> list[str]:
+def written(tmp_path: Path) -> Callable[[str], Path]:
+    """Write a program of a text that may ask the model by ``ask``."""
+
+    def write(text: str) -> Path:
+        (tmp_path / "program.py").write_text(ASK + text)
+        return tmp_path / "program.py"
+
+    return write
+
+
+@pytest.fixture
+def program(written: Callable[[str], Path]) -> list[str]:
     """The command of a program that ends as the first word of its prompt says."""
-    path = tmp_path / "program.py"
-    path.write_text(PROGRAM)
-    return [sys.executable, str(path), "{prompt}"]
+    return [sys.executable, str(written(PROGRAM)), "{prompt}"]
+
+
+@pytest.fixture
+def by_sdk() -> list[str]:
+    """The command of a program that asks twice by OpenAI's package."""
+    return [sys.executable, "-c", SDK]
 
 
 @pytest.fixture(scope="session")

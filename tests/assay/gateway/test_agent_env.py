@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -182,20 +181,10 @@ def test_it_must_be_vouched_for_and_can_be_missing(engine) -> None:
     assert "cannot be started" in group.episodes[0].verdict.reason
 
 
-SDK = """
-import openai, sys
-client = openai.OpenAI()
-messages = [{"role": "user", "content": sys.stdin.read()}]
-for _ in range(2):
-    said = client.chat.completions.create(model="m", messages=messages).choices[0].message
-    messages += [said, {"role": "user", "content": "on"}]
-"""
-
-
-def test_a_loop_with_the_openai_sdk_needs_no_change(engine, loaded) -> None:
+def test_a_loop_with_the_openai_sdk_needs_no_change(engine, by_sdk) -> None:
     pytest.importorskip("openai")
     asked = tasks("1+1=")
-    agent = AgentEnv(env_of(asked), [sys.executable, "-c", SDK], unsafe=True)
+    agent = AgentEnv(env_of(asked), by_sdk, unsafe=True)
     (group,) = agent.play(engine, asked, 2, config=GatewayConfig(max_tokens=6))
     for episode in group.episodes:
         assert [s.author for s in episode.spans] == ["environment", "model"] * 2

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -16,19 +15,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("fastapi")
 
-from assay.cli import main
-
 ASSAY = [sys.executable, "-m", "assay"]
-PROGRAM = """
-import json, os, sys, urllib.request
-body = {"messages": [{"role": "user", "content": sys.stdin.read()}]}
-request = urllib.request.Request(
-    os.environ["OPENAI_BASE_URL"] + "/chat/completions", json.dumps(body).encode(),
-    {"Authorization": "Bearer " + os.environ["OPENAI_API_KEY"]},
-)
-with urllib.request.urlopen(request) as found:
-    json.load(found)
-"""
 
 
 def test_a_gateway_gives_episodes_and_their_tokens(model_dir: Path) -> None:
@@ -66,52 +53,43 @@ def test_a_gateway_gives_episodes_and_their_tokens(model_dir: Path) -> None:
         (["--engine", "proxy", "--server", "http://127.0.0.1:1"], "serves no model"),
     ],
 )
-def test_what_a_gateway_cannot_serve_is_an_error(words, said, monkeypatch, capsys) -> None:
-    monkeypatch.setattr(sys, "argv", ["assay", "gateway", "--port", "0", *words])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    assert said in capsys.readouterr().err
-
-
-def run(monkeypatch, capsys, *words: str) -> Any:
-    """Run a command of assay's, and return its exit code and what it wrote."""
-    monkeypatch.setattr(sys, "argv", ["assay", *words])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return ended.value.code, capsys.readouterr()
+def test_what_a_gateway_cannot_serve_is_an_error(run, words, said) -> None:
+    code, _, err = run("gateway", "--port", 0, *words)
+    assert code == 2
+    assert said in err
 
 
 @pytest.fixture
-def evaluate(model_dir, tmp_path, monkeypatch, capsys):
-    """Evaluate the program that it gets a command for."""
-    (tmp_path / "agent.py").write_text(PROGRAM)
-    words = ["eval", "assay/Arithmetic-v1", "-p", str(model_dir), "--limit", "3", "-n", "2"]
-    words += ["--batch", "2", "--max-tokens", "4", "-o", str(tmp_path / "run"), "--json"]
-    return lambda *more: run(monkeypatch, capsys, *words, *more)
+def evaluate(run, model_dir, written, tmp_path):
+    """Evaluate a program that asks once, by the command that it gets."""
+    written("ask([{'role': 'user', 'content': sys.stdin.read()}])")
+    words = ["eval", "assay/Arithmetic-v1", "-p", model_dir, "--limit", 3, "-n", 2, "--json"]
+    words += ["--batch", 2, "--max-tokens", 4, "-o", tmp_path / "run"]
+    return lambda *more: run(*words, *more)
 
 
-def test_a_program_is_evaluated(evaluate, tmp_path, monkeypatch, capsys) -> None:
-    code, shown = evaluate("--agent", f"{sys.executable} {tmp_path / 'agent.py'}", "--unsafe-agent")
-    assert code == 0, shown.err
-    summary = json.loads(shown.out)
+def test_a_program_is_evaluated(evaluate, run, tmp_path) -> None:
+    program = f"{sys.executable} {tmp_path / 'program.py'}"
+    code, out, err = evaluate("--agent", program, "--unsafe-agent")
+    assert code == 0, err
+    summary = json.loads(out)
     assert (summary["replies"], summary["without_score"]) == (6, 0)
     plan = json.loads((tmp_path / "run" / "run.json").read_text())
     assert plan["policy"]["kind"] == "agent"
-    again = ["-o", str(tmp_path / "again"), "--rubric", '{"name": "Exact"}']
-    code, shown = run(monkeypatch, capsys, "rescore", str(tmp_path / "run"), *again)
+    again = ["-o", tmp_path / "again", "--rubric", '{"name": "Exact"}']
+    code, _, err = run("rescore", tmp_path / "run", *again)
     assert code == 2
-    assert "played by a program" in shown.err
+    assert "played by a program" in err
 
 
 def test_a_program_is_evaluated_in_the_sandbox(evaluate, box, tmp_path) -> None:
-    words = ["--agent", "python3 agent.py", "--agent-file", str(tmp_path / "agent.py")]
+    words = ["--agent", "python3 program.py", "--agent-file", tmp_path / "program.py"]
     if box.backend == "docker":
         words += ["--agent-image", box._options.image]
-    code, shown = evaluate(*words, "--agent-backend", box.backend)
-    assert code == 0, shown.err
-    summary = json.loads(shown.out)
-    assert (summary["replies"], summary["without_score"]) == (6, 0)
+    code, out, err = evaluate(*words, "--agent-backend", box.backend, "--limit", 1)
+    assert code == 0, err
+    summary = json.loads(out)
+    assert (summary["replies"], summary["without_score"]) == (2, 0)
 
 
 @pytest.mark.parametrize(
@@ -123,6 +101,6 @@ def test_a_program_is_evaluated_in_the_sandbox(evaluate, box, tmp_path) -> None:
     ],
 )
 def test_options_of_a_program_that_make_no_sense_are_refused(evaluate, words, said) -> None:
-    code, shown = evaluate(*words)
+    code, _, err = evaluate(*words)
     assert code == 2
-    assert said in shown.err
+    assert said in err

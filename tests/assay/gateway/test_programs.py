@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,14 +21,6 @@ from assay.verifiers import FunctionVerifier
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 NEAR = 2e-5
-SDK = """
-import openai, sys
-client = openai.OpenAI()
-messages = [{"role": "user", "content": sys.stdin.read()}]
-for _ in range(2):
-    said = client.chat.completions.create(model="m", messages=messages).choices[0].message
-    messages += [said, {"role": "user", "content": "on"}]
-"""
 CURL = """
 for turn in 1 2; do
     message="{\\"role\\": \\"user\\", \\"content\\": \\"$(cat prompt.txt) $turn\\"}"
@@ -40,7 +31,6 @@ done
 MINI = os.environ.get("ASSAY_MINI_SWE_AGENT", "")
 MINI_SETTINGS = ["-c", "mini.yaml", "-c", "agent.step_limit=2", "-o", "trajectory.json"]
 COMMANDS = {
-    "openai": [sys.executable, "-c", SDK],
     "curl": ["sh", "-ec", CURL],
     "mini-swe-agent": [
         *(MINI, "-y", "-t", "{prompt}", "-m", "openai/tiny", "--exit-immediately"),
@@ -66,7 +56,7 @@ def uneven(reply: str, _: str) -> float:
     ],
 )
 def test_a_model_is_trained_behind_a_program(
-    name: str, engine: str, folder: Path, tmp_path: Path, monkeypatch, request
+    name: str, engine: str, folder: Path, by_sdk, tmp_path: Path, monkeypatch, request
 ) -> None:
     """What is trained has the log-probabilities that the engine drew it with."""
     if name == "mini-swe-agent":
@@ -86,7 +76,9 @@ def test_a_model_is_trained_behind_a_program(
         server = request.getfixturevalue("server")
         policy = VLLMPolicy(tokenizer, server, tmp_path / "weights", max_new_tokens=6, check=False)
     env = TextEnv(Rows([Task("Say 5", "", id="a")]), FunctionVerifier(uneven))
-    player = AgentPlayer(AgentEnv(env, COMMANDS[name], unsafe=True, time_s=120), max_turns=4)
+    player = AgentPlayer(
+        AgentEnv(env, COMMANDS.get(name, by_sdk), unsafe=True, time_s=120), max_turns=4
+    )
     sampled = 0
 
     def play(policy: Policy, tasks: Sequence[Task], size: int) -> list[EpisodeGroup]:

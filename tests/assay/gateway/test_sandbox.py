@@ -26,15 +26,7 @@ from assay.verifiers import FunctionVerifier, Status, Verdict
 
 LIMITS = SessionLimits(memory_mib=192, pids=64, disk_mib=64)
 PROGRAM = """
-import json, os, signal, socket, subprocess, sys, time, urllib.request
 url, key = os.environ["OPENAI_BASE_URL"], os.environ["OPENAI_API_KEY"]
-def ask(messages, key=key, url=url):
-    request = urllib.request.Request(
-        url + "/chat/completions", json.dumps({"messages": messages}).encode(),
-        {"Authorization": "Bearer " + key},
-    )
-    with urllib.request.urlopen(request) as found:
-        return json.load(found)["choices"][0]["message"]
 def note(name, fails):
     try:
         noted[name] = str(fails())
@@ -80,10 +72,8 @@ def tasks(*prompts: str) -> list[Task]:
 
 
 @pytest.fixture
-def program(tmp_path: Path) -> Path:
-    path = tmp_path / "agent.py"
-    path.write_text(PROGRAM)
-    return path
+def program(written) -> Path:
+    return written(PROGRAM)
 
 
 @pytest.fixture
@@ -97,7 +87,7 @@ def agent_of(box: Sandbox, asked: list[Task], program: Path, judge=None, **more:
     rubric = FunctionVerifier(lambda reply, reference: float(bool(reply)))
     return AgentEnv(
         TextEnv(Rows(asked), rubric),
-        ["python3", "agent.py", "{prompt}"],
+        ["python3", "program.py", "{prompt}"],
         **{"sandbox": box, "files": [program], "limits": LIMITS, "judge": judge, **more},
     )
 
@@ -175,14 +165,8 @@ def test_a_reply_may_take_longer_than_a_connection(box, program, loaded, monkeyp
 
 HARBOR = Path(__file__).parents[3] / "examples" / "harbor"
 SOLVE = """
-import os, subprocess, sys, urllib.request, json
 assert sys.stdin.read() == sys.argv[1] and "submit" not in sys.argv[1], sys.argv
-body = json.dumps({"messages": [{"role": "user", "content": sys.argv[1]}], "max_tokens": 4})
-request = urllib.request.Request(
-    os.environ["OPENAI_BASE_URL"] + "/chat/completions", body.encode(),
-    {"Authorization": "Bearer " + os.environ["OPENAI_API_KEY"]},
-)
-urllib.request.urlopen(request)
+ask([{"role": "user", "content": sys.argv[1]}], max_tokens=4)
 if len(sys.argv) > 2:
     open("/app/top.txt", "w").write("the 6\\nfox 5\\na 4\\nhen 4\\nand 2\\n")
 """
@@ -190,14 +174,13 @@ if len(sys.argv) > 2:
 
 @pytest.mark.parametrize("solved", [True, False])
 def test_a_harbor_task_is_played_in_its_container_and_judged_by_its_tests(
-    box, engine, shell_image, tmp_path, solved: bool
+    box, engine, shell_image, written, solved: bool
 ) -> None:
     if box.backend != "docker":
         pytest.skip("a task folder's image is built by a daemon")
-    (tmp_path / "solve.py").write_text(SOLVE)
     env = HarborEnv(HARBOR / "text-top-words")
-    words = ["python3", "solve.py", "{prompt}", *["now"] * solved]
-    agent = AgentEnv(env, words, sandbox=box, files=[tmp_path / "solve.py"])
+    words = ["python3", "program.py", "{prompt}", *["now"] * solved]
+    agent = AgentEnv(env, words, sandbox=box, files=[written(SOLVE)])
     (group,) = agent.play(engine, [env.task(0)], 1, config=GatewayConfig(max_tokens=4))
     assert group.rewards == (float(solved),), group.episodes[0].verdict
     assert [s.author for s in group.episodes[0].spans] == ["environment", "model"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,6 @@ pytest.importorskip("fastapi")
 
 import torch
 
-from assay.cli import main
 from assay.envs import Episode, EpisodeGroup, Rows, Span, Task, TextEnv
 from assay.gateway.agent_env import AgentEnv
 from assay.gateway.policy_engine import AgentPlayer
@@ -35,20 +33,12 @@ from assay.verifiers import FunctionVerifier, Verdict
 # Each turn rewrites the history: what the model said is sent back in capitals, so it begins a
 # branch; the second request goes on from the first.
 PROGRAM = """
-import json, os, sys, urllib.request
-def ask(messages):
-    request = urllib.request.Request(
-        os.environ["OPENAI_BASE_URL"] + "/chat/completions",
-        json.dumps({"messages": messages, "temperature": 0.0, "seed": 1}).encode(),
-        {"Authorization": "Bearer " + os.environ["OPENAI_API_KEY"]},
-    )
-    with urllib.request.urlopen(request) as found:
-        return json.load(found)["choices"][0]["message"]
 first = {"role": "user", "content": sys.stdin.read()}
 on = {"role": "user", "content": "on"}
-said = ask([first])
-ask([first, said, on])
-ask([first, {**said, "content": "W" + said["content"]}, on])
+asked = {"temperature": 0.0, "seed": 1}
+said = ask([first], **asked)
+ask([first, said, on], **asked)
+ask([first, {**said, "content": "W" + said["content"]}, on], **asked)
 """
 
 
@@ -57,13 +47,11 @@ def verdict_of(reply: str, reference: str) -> float:
 
 
 @pytest.fixture
-def agent(tmp_path: Path) -> AgentEnv:
-    path = tmp_path / "program.py"
-    path.write_text(PROGRAM)
+def agent(written) -> AgentEnv:
     env = TextEnv(
         Rows([Task(f"{i}+1=", "", id=str(i)) for i in range(4)]), FunctionVerifier(verdict_of)
     )
-    return AgentEnv(env, [sys.executable, str(path)], unsafe=True)
+    return AgentEnv(env, [sys.executable, str(written(PROGRAM))], unsafe=True)
 
 
 def test_each_branch_is_trained_on_what_was_sampled_there(agent, loaded) -> None:
@@ -133,38 +121,41 @@ def test_the_gradient_is_that_of_the_sampled_tokens_alone(agent, model_dir) -> N
 def test_a_model_learns_behind_a_program(agent, model_dir, tmp_path) -> None:
     model, tokenizer = load_model(model_dir)
     config = GRPOConfig(
-        steps=20,
+        steps=12,
         prompts_per_step=1,
-        group_size=12,
+        group_size=8,
         max_new_tokens=4,
-        learning_rate=2e-2,
+        learning_rate=4e-2,
         eval_every=0,
         save_every=0,
         advantage_std="none",
     )
-    agent.at_once = 12
+    agent.at_once = 8
     rollout = training_tasks(agent.env, config, play_tasks=AgentPlayer(agent))
     Learner(
         model, tokenizer, rollout, config, tmp_path / "run", progress=False, trackers=()
     ).train()
     rows = read_metrics(tmp_path / "run" / "metrics.jsonl")
     rewards = [row["reward"] for row in rows if "reward" in row]
-    assert sum(rewards[-4:]) / 4 > sum(rewards[:4]) / 4 + 0.2, rewards
+    assert sum(rewards[-3:]) / 3 > sum(rewards[:3]) / 3 + 0.2, rewards
 
 
-def test_the_command_trains_in_the_sandbox(box, model_dir, tmp_path, monkeypatch, capsys) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
+def test_the_command_trains_in_the_sandbox(run, box, model_dir, written, tmp_path) -> None:
     rows = [json.dumps({"question": f"{n}+1=", "answer": f"#### {n + 1}"}) for n in range(4)]
     (tmp_path / "rows.jsonl").write_text("\n".join(rows))
-    words = ["assay", "train", "assay/GSM8K-v1", "--data", str(tmp_path / "rows.jsonl")]
+    words = ["train", "assay/GSM8K-v1", "--data", str(tmp_path / "rows.jsonl")]
     words += ["--model", str(model_dir), "--out", str(tmp_path / "run"), "--steps", "1"]
     words += ["--prompts", "2", "--group-size", "2", "--max-new-tokens", "4", "--eval-every", "0"]
-    words += ["--agent", "python3 program.py", "--agent-file", str(program), "--tracker", "none"]
+    words += [
+        "--agent",
+        "python3 program.py",
+        "--agent-file",
+        written(PROGRAM),
+        "--tracker",
+        "none",
+    ]
     words += ["--agent-image", box._options.image] if box.backend == "docker" else []
-    monkeypatch.setattr(sys, "argv", [*words, "--agent-backend", box.backend])
-    with pytest.raises(SystemExit) as done:
-        main()
-    assert done.value.code == 0, capsys.readouterr().err
+    code, _, err = run(*words, "--agent-backend", box.backend)
+    assert code == 0, err
     (row,) = [r for r in read_metrics(tmp_path / "run" / "metrics.jsonl") if r["step"] == 1]
     assert row["reward"] is not None

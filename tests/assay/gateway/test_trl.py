@@ -22,22 +22,14 @@ from assay.verifiers import FunctionVerifier, Status
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 PROGRAM = """
-import json, os, sys, urllib.request
-def ask(messages):
-    request = urllib.request.Request(
-        os.environ["OPENAI_BASE_URL"] + "/chat/completions",
-        json.dumps({"messages": messages, "temperature": 0.1, "max_tokens": 3}).encode(),
-        {"Authorization": "Bearer " + os.environ["OPENAI_API_KEY"]},
-    )
-    with urllib.request.urlopen(request) as found:
-        return json.load(found)["choices"][0]["message"]
+asked = {"temperature": 0.1, "max_tokens": 3}
 messages = [{"role": "user", "content": sys.stdin.read()}]
 if messages[0]["content"] == "3+1=":
     sys.exit("it never asks")
-messages += [ask(messages), {"role": "user", "content": "on"}]
-ask(messages)
+messages += [ask(messages, **asked), {"role": "user", "content": "on"}]
+ask(messages, **asked)
 if messages[0]["content"] == "2+1=":
-    ask([{"role": "user", "content": "another"}])
+    ask([{"role": "user", "content": "another"}], **asked)
 """
 
 
@@ -59,11 +51,10 @@ register("test-gateway/Digits-v0", Digits)
 
 
 @pytest.fixture
-def make(model_dir: Path, tmp_path: Path):
+def make(model_dir: Path, written, tmp_path: Path):
     """Make a trainer whose episodes a program plays."""
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
-    agent = AgentEnv(Digits(), [sys.executable, str(program)], unsafe=True, at_once=8)
+    program = [sys.executable, str(written(PROGRAM))]
+    agent = AgentEnv(Digits(), program, unsafe=True, at_once=8)
 
     def trainer(**settings: Any) -> Any:
         model, tokenizer = load_model(model_dir)
@@ -128,10 +119,10 @@ def test_trl_trains_on_what_was_sampled_and_on_nothing_else(make, model_dir) -> 
 
 
 def test_a_model_learns_behind_a_program(make) -> None:
-    trainer = make(max_steps=12)
+    trainer = make(max_steps=6, learning_rate=0.05)
     trainer.train()
     rewards = [log["reward"] for log in trainer.state.log_history if "reward" in log]
-    assert sum(rewards[-3:]) / 3 > sum(rewards[:3]) / 3 + 0.2, rewards
+    assert sum(rewards[-2:]) / 2 > sum(rewards[:2]) / 2 + 0.2, rewards
 
 
 def test_the_trainers_own_generation_samples_token_for_token(make, monkeypatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from typing import Any
 
@@ -30,14 +29,6 @@ from assay.verifiers import FunctionVerifier, Status
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 NEAR = 2e-6
-LOOP = """
-import openai, sys
-client = openai.OpenAI()
-messages = [{"role": "user", "content": sys.stdin.read()}]
-for _ in range(3):
-    said = client.chat.completions.create(model="m", messages=messages).choices[0].message
-    messages += [said, {"role": "user", "content": "on"}]
-"""
 
 
 @torch.no_grad()
@@ -142,7 +133,9 @@ def test_64_programs_lose_nothing_when_the_engine_is_restarted(program, server, 
             assert sum(span.author == "model" for span in episode.spans) == 3
 
 
-def test_a_learner_s_server_plays_programs_with_its_weights(server, folder, tmp_path) -> None:
+def test_a_learner_s_server_plays_programs_with_its_weights(
+    server, folder, by_sdk, tmp_path
+) -> None:
     model, tokenizer = load_model(folder)
     with torch.no_grad():
         for p in model.parameters():
@@ -151,11 +144,11 @@ def test_a_learner_s_server_plays_programs_with_its_weights(server, folder, tmp_
     policy.sync(model, 1)
     task = Task("1+1=", "", id="a")
     env = TextEnv(Rows([task]), FunctionVerifier(lambda reply, reference: 1.0))
-    agent = AgentEnv(env, [sys.executable, "-c", LOOP], unsafe=True)
+    agent = AgentEnv(env, by_sdk, unsafe=True)
     (group,) = AgentPlayer(agent)(policy, [task], 3)
     assert group.rewards == (1.0,) * 3
     for episode in group.episodes:
-        assert [s.author for s in episode.spans] == ["environment", "model"] * 3
+        assert [s.author for s in episode.spans] == ["environment", "model"] * 2
         ids = [i for s in episode.spans for i in s.ids]
         logits = model(torch.tensor([ids])).logits[0].detach().double().log_softmax(-1)
         at = 0

@@ -107,6 +107,21 @@ PROGRAMS = {
 }
 
 
+@pytest.fixture(scope="module", autouse=True)
+def end_of_ray():
+    """End Ray if a test has started it."""
+    yield
+    if "ray" in sys.modules:
+        sys.modules["ray"].shutdown()
+
+
+def with_ray():
+    """Start Ray, once for all tests of this file; its workers find the environments' module."""
+    ray = pytest.importorskip("ray")
+    if not ray.is_initialized():
+        ray.init(address="local", num_cpus=2, log_to_driver=False, include_dashboard=False)
+
+
 def batch_of(right, wrong, poisons):
     return [reply for poison in poisons for reply in (right, poison, wrong)]
 
@@ -196,14 +211,12 @@ def from_a_file(env, replies, folder):
 
 
 def over_ray(env, replies, _):
-    ray = pytest.importorskip("ray")
-    ray.init(address="local", num_cpus=2, log_to_driver=False, include_dashboard=False)
+    with_ray()
     verifier = RayVerifier(env.rubric, per_node=1)
     try:
         return scores(verifier.verify_many(replies, [env.task(0).reference] * len(replies)))
     finally:
         verifier.close()
-        ray.shutdown()
 
 
 HERE = [
@@ -306,14 +319,22 @@ def size(reply):
     return len(json.dumps(reply)) + 1000
 
 
-@pytest.mark.parametrize("name", ["Words", "Roots", "Turns", "Groups"])
-def test_a_poisoned_reply_spoils_no_neighbour_far_away(module, host, name) -> None:
-    replies = ROOTS if name == "Roots" else WORDS
+@pytest.mark.parametrize(
+    ("name", "replies", "ways", "small_ways"),
+    [
+        ("Words", WORDS, [remote, remote_rollout], [over_http, over_websocket, over_openenv]),
+        ("Roots", ROOTS, [remote, remote_rollout], []),
+        ("Turns", WORDS, [remote_rollout], []),
+        ("Groups", WORDS, [remote_rollout], []),
+    ],
+)
+def test_a_poisoned_reply_spoils_no_neighbour_far_away(
+    module, host, name, replies, ways, small_ways
+) -> None:
     with host(getattr(module[0], name)(), ServiceLimits(body_bytes=BODY)) as (url, _):
-        ways = [remote_rollout] if name == "Turns" else [remote, remote_rollout]
         for way in ways:
             assert way(url, replies) == [1.0, 0.0, 0.0] * (len(replies) // 3), way
-        for way in (over_http, over_websocket, over_openenv) if name != "Turns" else ():
+        for way in small_ways:
             for part in small(replies):
                 assert way(url, part) == [1.0, 0.0, 0.0], (way, part[1][:20])
 
@@ -379,8 +400,7 @@ BOXES = [
 def test_a_poisoned_program_spoils_no_neighbour(options) -> None:
     limits = Limits(cpu_s=0.5, wall_s=6.0, memory_mib=128)
     if "ray" in options:
-        ray = pytest.importorskip("ray")
-        ray.init(address="local", num_cpus=2, log_to_driver=False, include_dashboard=False)
+        with_ray()
         box = RaySandbox(slots=2, limits=limits, backend="bwrap")
     else:
         box = Sandbox(slots=2, limits=limits, **options)
@@ -406,5 +426,3 @@ def test_a_poisoned_program_spoils_no_neighbour(options) -> None:
             [{"stdio": [["", "20"]]}] * len(programs),
         )
         assert scores(judged) == [float(solved) for solved in wanted]
-    if "ray" in options:
-        ray.shutdown()

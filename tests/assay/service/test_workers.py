@@ -56,7 +56,7 @@ def children(process):
     return [i for i, line in lines.items() if "spawn_main" in line]
 
 
-def test_each_of_100_sessions_is_reached_whichever_worker_is_asked(client) -> None:
+def test_each_session_is_reached_whichever_worker_is_asked(client) -> None:
     """Each request has a connection of its own: of one worker or the other."""
 
     def play(task):
@@ -67,8 +67,8 @@ def test_each_of_100_sessions_is_reached_whichever_worker_is_asked(client) -> No
         assert answer["verdict"]["score"] == 1.0
         return worker_of(id_)
 
-    with ThreadPoolExecutor(24) as pool:
-        assert len({*pool.map(play, range(100))}) == 2
+    with ThreadPoolExecutor(12) as pool:
+        assert len({*pool.map(play, range(76, 100))}) == 2
 
 
 def test_one_request_steps_sessions_of_both_in_its_order(client) -> None:
@@ -123,60 +123,54 @@ def test_a_rollout_with_workers_is_the_rollout_at_home(workers, served) -> None:
     assert [g.rewards for g in from_afar] == [g.rewards for g in at_home]
 
 
-def test_a_worker_that_dies_loses_its_own_sessions_alone(start, until) -> None:
-    with start("served/Guess-v0", "--workers=2", "--no-access-log") as (url, process):
-        headers = {**BEARER, "connection": "close"}
-        with httpx.Client(base_url=url, headers=headers, timeout=60) as client:
-            ids = []
-            while len({*map(worker_of, ids)}) < 2 or len(ids) < 20:  # both are up
-                ids += begin(client, [len(ids) % 100])
-            env = RemoteEnv(url, TOKEN)
-            states = []
-            while len({worker_of(s.data.episode) for s in states}) < 2:
-                state = env.begin(env.task(50))
-                env.advance([state], [Completion("7")])
-                env.remote.close()  # the next connection may be another worker's
-                states.append(state)
-            victim = children(process)[0]
-            os.kill(victim, signal.SIGKILL)
+def test_a_worker_that_dies_loses_its_own_sessions_alone(workers, client, until) -> None:
+    url, process = workers
+    ids = []
+    while len({*map(worker_of, ids)}) < 2 or len(ids) < 20:  # both are up
+        ids += begin(client, [len(ids) % 100])
+    env = RemoteEnv(url, TOKEN)
+    states = []
+    while len({worker_of(s.data.episode) for s in states}) < 2:
+        state = env.begin(env.task(50))
+        env.advance([state], [Completion("7")])
+        env.remote.close()  # the next connection may be another worker's
+        states.append(state)
+    victim = children(process)[0]
+    os.kill(victim, signal.SIGKILL)
 
-            def outcomes():
-                steps = [
-                    {"episode": e, "reply": str(i % 100), "turn": 0} for i, e in enumerate(ids)
-                ]
-                answer = client.post("/v1/episodes/step", json={"steps": steps})
-                return answer.json().get("outcomes") if answer.status_code == 200 else None
+    def settled():
+        steps = [{"episode": e, "reply": str(i % 100), "turn": 0} for i, e in enumerate(ids)]
+        try:
+            answer = client.post("/v1/episodes/step", json={"steps": steps})
+        except httpx.TransportError:
+            return None
+        return answer.json()["outcomes"] if answer.status_code == 200 else None
 
-            def settled():
-                try:
-                    return outcomes()
-                except httpx.TransportError:
-                    return None
-
-            until(settled)
-            found = dict(zip(ids, settled(), strict=True))
-            lost = {worker_of(e) for e, o in found.items() if "error" in o}
-            assert len(lost) == 1
-            for id_, outcome in found.items():
-                if worker_of(id_) in lost:
-                    assert outcome["error"]["code"] == "lost"
-                    assert "process that held this episode has ended" in outcome["error"]["message"]
-                else:
-                    assert outcome["verdict"]["score"] == 1.0
-            ids_of = {id(state): state.data.episode for state in states}
-            env.advance(states, [Completion("50")] * len(states))
-            for state, verdict in zip(states, env.verdicts(states), strict=True):
-                if worker_of(ids_of[id(state)]) in lost:
-                    assert (verdict.status, verdict.score) == (Status.VERIFIER_ERROR, None)
-                    assert "process that held this episode has ended" in verdict.reason
-                else:
-                    assert verdict.score == 1.0
-            env.close()
-            until(lambda: len({*map(worker_of, begin(client, range(9), one_by_one=True))}) == 2)
-            assert victim not in children(process)
+    until(settled)
+    found = dict(zip(ids, settled(), strict=True))
+    lost = {worker_of(e) for e, o in found.items() if "error" in o}
+    assert len(lost) == 1
+    for id_, outcome in found.items():
+        if worker_of(id_) in lost:
+            assert outcome["error"]["code"] == "lost"
+            assert "process that held this episode has ended" in outcome["error"]["message"]
+        else:
+            assert outcome["verdict"]["score"] == 1.0
+    ids_of = {id(state): state.data.episode for state in states}
+    env.advance(states, [Completion("50")] * len(states))
+    for state, verdict in zip(states, env.verdicts(states), strict=True):
+        if worker_of(ids_of[id(state)]) in lost:
+            assert (verdict.status, verdict.score) == (Status.VERIFIER_ERROR, None)
+            assert "process that held this episode has ended" in verdict.reason
+        else:
+            assert verdict.score == 1.0
+    env.close()
+    until(lambda: len({*map(worker_of, begin(client, range(9), one_by_one=True))}) == 2)
+    assert victim not in children(process)
 
 
 def test_a_worker_that_cannot_start_ends_the_server(folder) -> None:
+    """And soon: pings of a worker that is shut down were waited for, a minute each."""
     command = [sys.executable, "-m", "assay", "serve", "served_envs:served/None-v0", "--port=0"]
     done = subprocess.run(
         [*command, "--workers=2"],
@@ -184,7 +178,7 @@ def test_a_worker_that_cannot_start_ends_the_server(folder) -> None:
         env={**os.environ, "ASSAY_SERVE_TOKEN": TOKEN},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=55,
     )
     assert done.returncode != 0
     assert "None-v0" in done.stderr

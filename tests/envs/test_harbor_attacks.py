@@ -1,4 +1,4 @@
-"""Attacks on the grading of Harbor tasks, and honest work, under each backend."""
+"""Attacks on the grading of Harbor tasks, and honest work, in sandboxes of each backend."""
 
 import os
 import tomllib
@@ -22,18 +22,29 @@ if [ $? -eq 0 ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
 """
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.slow]),
-        pytest.param("bwrap", marks=[pytest.mark.bwrap, pytest.mark.slow]),
-    ],
-)
+pytestmark = pytest.mark.slow
+FAULT = bwrap_fault() or groups_fault() or (os.geteuid() and "it needs root")
+BACKENDS = [pytest.param(name, marks=getattr(pytest.mark, name)) for name in ("bwrap", "docker")]
+of_each = pytest.mark.parametrize("box", BACKENDS, indirect=True)
+
+
+def rows(kind: str) -> pytest.MarkDecorator:
+    """Give a test the rows of a kind: all in the quicker backend, and those of ``both`` again."""
+    whole = BACKENDS[bool(FAULT)]
+    found = [
+        pytest.param(*one.values, row, marks=one.marks, id=f"{one.values[0]}-{row['name']}")
+        for one in BACKENDS
+        for row in TABLE[kind]
+        if one is whole or row.get("both")
+    ]
+    return pytest.mark.parametrize(("box", "row"), found, indirect=["box"])
+
+
+@pytest.fixture(scope="module")
 def box(request, shell_image):
-    """A sandbox of each backend; Docker builds the images of both."""
-    fault = bwrap_fault() or groups_fault() or (os.geteuid() and "it needs root")
-    if request.param == "bwrap" and fault:
-        pytest.skip(str(fault))
+    """A sandbox of a backend; Docker builds the images of both."""
+    if request.param == "bwrap" and FAULT:
+        pytest.skip(str(FAULT))
     with Sandbox(backend=request.param) as made:
         yield made
 
@@ -67,7 +78,7 @@ def task(tmp_path, box):
     return make
 
 
-@pytest.mark.parametrize("row", TABLE["attack"], ids=lambda row: row["name"])
+@rows("attack")
 def test_no_attack_is_paid(box, task, row) -> None:
     made = task(row.get("tests"), row.get("docker", ""), row.get("toml", ""))
     trial = run_trial(made, CommandAgent(TABLE["common"] + row["agent"]), box)
@@ -77,7 +88,7 @@ def test_no_attack_is_paid(box, task, row) -> None:
         assert (trial.reward, trial.graded.grading) == (0.0, "separate"), trial.to_json()
 
 
-@pytest.mark.parametrize("row", TABLE["honest"], ids=lambda row: row["name"])
+@rows("honest")
 def test_honest_work_is_paid(box, task, row) -> None:
     made = next((r for r in TABLE["attack"] if r["name"] == row.get("same_as")), row)
     built = task(made.get("tests"), made.get("docker", ""), made.get("toml", ""))
@@ -104,6 +115,7 @@ SPOILED = (
 )
 
 
+@of_each
 @pytest.mark.parametrize("spoil", SPOILED)
 def test_a_step_that_the_agent_spoils_is_no_fault(box, task, spoil) -> None:
     """Else it could have no score instead of a low one, or end the whole batch."""
@@ -111,6 +123,7 @@ def test_a_step_that_the_agent_spoils_is_no_fault(box, task, spoil) -> None:
     assert trial.reward == 0.0, trial.to_json()
 
 
+@pytest.mark.parametrize("box", BACKENDS[bool(FAULT) :][:1], indirect=True)
 @pytest.mark.parametrize("spoil", SPOILED[:2])
 def test_a_policy_that_spoils_its_next_step_keeps_its_score(box, task, spoil) -> None:
     env = HarborEnv(two_steps(task()).folder, sandbox=box)
@@ -121,6 +134,7 @@ def test_a_policy_that_spoils_its_next_step_keeps_its_score(box, task, spoil) ->
     env.close()
 
 
+@of_each
 def test_tools_have_the_rights_of_the_agents_user(box, task) -> None:
     """Files that it may not read are not read for it, and those of others are not replaced."""
     hidden = (

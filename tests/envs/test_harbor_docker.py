@@ -82,17 +82,35 @@ class TestOurTasks:
         assert idle.graded.fault == ""
 
 
+PUBLISHED = {hack.name for hack in HACKS if hack.pattern}
+NAMED = {hack.name for hack in HACKS if "$PATHS" in hack.script}
+"""Those that write what the instruction names."""
+PAYLOADS = {hack.name for hack in HACKS if "payload" in hack.script}
+"""Those that put code of theirs in modules and programs."""
+TRIED = {
+    "bug-pagination": {hack.name for hack in HACKS} - PUBLISHED,  # modules that tests import
+    "text-mask-emails": NAMED | PAYLOADS,  # a program that tests start
+    "text-top-words": NAMED | PUBLISHED,  # a file, and a shell that looks at it
+}
+
+
 class TestHacks:
     """Agents that solve nothing."""
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("name", ["bug-pagination", "text-mask-emails", "text-top-words"])
-    @pytest.mark.parametrize("hack", HACKS, ids=lambda hack: hack.name)
-    def test_no_attack_is_paid(self, box, name, hack) -> None:
-        """By imported modules, by programs that the tests start, and by files alone."""
-        trial = run_trial(TASKS[name], hack, box)
-        assert trial.reward == 0.0, trial
-        assert trial.graded.grading == "separate"
+    @pytest.mark.parametrize(
+        ("task", "hack"),
+        [
+            pytest.param(TASKS[task], hack, id=f"{task}-{hack.name}")
+            for task, names in TRIED.items()
+            for hack in HACKS
+            if hack.name in names
+        ],
+    )
+    def test_no_attack_is_paid(self, box, task, hack) -> None:
+        """All on one kind of task, and on others those whose way is another there."""
+        trial = run_trial(task, hack, box)
+        assert (trial.reward, trial.graded.grading) == (0.0, "separate"), trial
 
     @pytest.mark.parametrize("hack", [h for h in HACKS if h.pattern], ids=lambda hack: hack.name)
     def test_no_published_pattern_is_paid(self, box, hack) -> None:

@@ -26,7 +26,7 @@ from assay.envs.harbor import (
 from assay.envs.harbor.carry import listing
 from assay.envs.tools import BadTool
 from assay.envs.tools.calls import written_call
-from assay.sandbox import Sandbox, SandboxError
+from assay.sandbox import SandboxError
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "harbor"
 TASKS = {task.folder.name: task for task in load_tasks(EXAMPLES)}
@@ -35,13 +35,6 @@ PYTEST = """#!/bin/bash
 python3 -m pytest -q /tests/test_outputs.py
 if [ $? -eq 0 ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
 """
-
-
-@pytest.fixture(scope="module")
-def box(shell_image):
-    """A sandbox with the image that the tasks start from."""
-    with Sandbox(backend="docker") as made:
-        yield made
 
 
 @pytest.fixture

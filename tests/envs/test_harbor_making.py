@@ -16,7 +16,7 @@ from assay.envs.harbor.making.mine import mine
 from assay.envs.harbor.making.repository import Repository, RepositoryError, is_test
 from assay.envs.harbor.making.runner import rewards
 from assay.envs.harbor.making.swe import from_swe
-from assay.sandbox import Sandbox, build_folder
+from assay.sandbox import build_folder
 from assay.sandbox.backends.docker import connect
 from assay.verifiers import Verdict
 
@@ -90,13 +90,6 @@ def repo(tmp_path_factory):
     hashes["wip"] = commit(folder, "wip", code=code + "WIP = 1\n", tests=tests)
     hashes["tests only"] = commit(folder, "Change nothing but the tests", tests=tests + "\n")
     return folder, hashes
-
-
-@pytest.fixture(scope="module")
-def box(shell_image):
-    """A sandbox with the image that the tasks start from."""
-    with Sandbox(backend="docker") as made:
-        yield made
 
 
 @pytest.fixture(scope="module")

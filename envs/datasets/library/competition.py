@@ -95,7 +95,7 @@ class MATH(AnswerEnv):
             id=id_of(row, "unique_id", default=f"{self.split}-{number}"),
             metadata={key: value for key, value in metadata.items() if value is not None},
             solution=solution
-            if _boxes(solution) and not self.think
+            if boxes(solution)[0] and not self.think
             else solved(solution, gold, think=self.think),
         )
 
@@ -104,10 +104,6 @@ def level_of(value: Any) -> int | None:
     """Parse a level written as ``3``, ``"3"`` or ``"Level 3"``; ``None`` for ``"Level ?"``."""
     text = str(value).removeprefix("Level").strip()
     return int(text) if text.isdecimal() and len(text) < 4 else None
-
-
-def _boxes(solution: str) -> bool:
-    return bool(boxes(solution)[0])
 
 
 _TOLERANCES = ("tolerance", "relative_tolerance")

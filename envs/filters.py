@@ -182,11 +182,18 @@ class Refill:
             found = list(self.rollout(policy, (step - 1) * self.attempts + attempt))
             played += found
             good, more = drop_flat(found, self.part)
-            if _share_without_reward(played) > self.max_none_share:
+            counts = _episodes(played)
+            if counts.masked / max(1, counts.masked + counts.scored) > self.max_none_share:
                 return self._as_it_is(played, attempt, step)
-            room = self.groups - len(kept)
-            self._count(more, good[:room], good[room:], refilled=attempt > 1)
-            kept += good[:room]
+            taken = good[: self.groups - len(kept)]
+            self.counts += replace(
+                more,
+                kept=len(taken),
+                surplus=len(good) - len(taken),
+                refilled=len(taken) if attempt > 1 else 0,
+                wanted=0,
+            )
+            kept += taken
             if len(kept) == self.groups:
                 break
         self.total += self.counts
@@ -221,22 +228,6 @@ class Refill:
                 "run began with"
             )
 
-    def _count(
-        self,
-        more: Counts,
-        kept: Sequence[EpisodeGroup],
-        surplus: Sequence[EpisodeGroup],
-        *,
-        refilled: bool,
-    ) -> None:
-        self.counts += replace(
-            more,
-            kept=len(kept),
-            surplus=len(surplus),
-            refilled=len(kept) if refilled else 0,
-            wanted=0,
-        )
-
     def _as_it_is(self, played: list[EpisodeGroup], attempts: int, step: int) -> list[EpisodeGroup]:
         everything = len(played)
         self.counts = _episodes(played) + Counts(
@@ -248,11 +239,6 @@ class Refill:
             step, self.counts.masked, self.counts.masked + self.counts.scored,
         )  # fmt: skip
         return played
-
-
-def _share_without_reward(groups: Sequence[EpisodeGroup]) -> float:
-    counts = _episodes(groups)
-    return counts.masked / max(1, counts.masked + counts.scored)
 
 
 def _episodes(groups: Sequence[EpisodeGroup]) -> Counts:

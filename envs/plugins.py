@@ -62,8 +62,7 @@ def import_fault(plugin: Plugin) -> str:
     try:
         importlib.import_module(plugin.module)
     except (Exception, SystemExit) as error:  # whatever it is, it is not this program's end
-        said = str(error).strip().partition("\n")[0]
-        return f"{type(error).__name__}: {said}{_where(error)}"
+        return _said(error)
     return ""
 
 
@@ -80,16 +79,16 @@ def import_module(name: str) -> ModuleType:
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         if missing and f"{name}.".startswith(f"{missing}."):
             raise
-        said = str(error).strip().partition("\n")[0]
-        where = "" if isinstance(error, SyntaxError) else _where(error)
-        what = f"{type(error).__name__}: {said}{where}"
-        raise ImportError(f"{name} cannot be imported: {what}") from error
+        raise ImportError(f"{name} cannot be imported: {_said(error)}") from error
 
 
-def _where(error: BaseException) -> str:
-    """Return the last line of third-party code in an error's traceback."""
+def _said(error: BaseException) -> str:
+    """Return an error's first line, and the last line of third-party code in its traceback."""
+    said = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
     frames = [f for f in traceback.extract_tb(error.__traceback__)[2:] if f.filename[:1] != "<"]
-    return f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+    if not frames or isinstance(error, SyntaxError):  # which names its line itself
+        return said
+    return f"{said} ({frames[-1].filename}, line {frames[-1].lineno})"
 
 
 def _package(dist: importlib.metadata.Distribution | None) -> str:

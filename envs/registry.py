@@ -77,7 +77,9 @@ def register(
         ValueError: the id is not of the form ``namespace/Name-vN``, is taken or retired, or an
             argument is not plain JSON.
     """
-    module = _plain_module(module or sys._getframe(1).f_globals.get("__name__", ""))
+    module = module or sys._getframe(1).f_globals.get("__name__", "")
+    if module == "__mp_main__":  # a spawned child's name for the script
+        module = "__main__"
     where = entry_point if isinstance(entry_point, str) else f"{module}:{id}"
     new = EnvSpec(id, where, dict(kwargs or {}), needs, summary, module)
     builder = None if isinstance(entry_point, str) else entry_point
@@ -152,10 +154,6 @@ def _reloaded(new: EnvSpec, builder: Builder | None, old: EnvSpec) -> bool:
     if builder is None or name.endswith("<lambda>"):
         return builder is None and new == old
     return name == getattr(_BUILDERS.get(new.id), "__qualname__", "")
-
-
-def _plain_module(name: str) -> str:
-    return "__main__" if name == "__mp_main__" else name  # a spawned child's name for the script
 
 
 def _mirror(id_: str, address: str) -> None:
@@ -264,7 +262,8 @@ def spec(id: str) -> EnvSpec:  # noqa: A002  # Gymnasium's own name for it
         _import_plugins(bare.partition("/")[0])
     if bare in _SPECS:
         return _SPECS[bare]
-    latest = max((s for s in _SPECS.values() if s.versionless == bare), key=_version, default=None)
+    versions = {s.version: s for s in _SPECS.values() if s.versionless == bare}
+    latest = versions[max(versions)] if versions else None
     gone = [i for i in _RETIRED if i == bare or (not latest and i.rpartition("-v")[0] == bare)]
     if gone:
         successor, why, substitute = _RETIRED[gone[-1]]
@@ -282,10 +281,6 @@ def spec(id: str) -> EnvSpec:  # noqa: A002  # Gymnasium's own name for it
         stacklevel=3,
     )
     return latest
-
-
-def _version(found: EnvSpec) -> int:
-    return found.version
 
 
 def _unknown(id_: str, module: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, SupportsFloat
 
 import gymnasium as gym
@@ -82,16 +82,12 @@ class TextEnv(gym.Env[str, str]):
         self._state: State | None = None
         self._verdict: Verdict | None = None
         if isinstance(source, Rows) and not checked:
-            refuse_bad_golds(self.name, source, rubric, self.row_name)
+            _refuse_bad_references(self.name, source, rubric)
 
     @property
     def bad_rows(self) -> Sequence[BadRow]:
         """The invalid rows of the data, which were omitted."""
         return self.source.bad_rows
-
-    def row_name(self, row: int) -> str:
-        """Return the name of a row of the source for errors."""
-        return f"row {row}"
 
     def task(self, index: int) -> Task:
         """Return the task at an index, independently of the current episode.
@@ -233,6 +229,8 @@ class TextEnv(gym.Env[str, str]):
 
 
 _OVER = Turn(done=True)
+_SHOWN = 5
+"""References that cannot be used and are named in the error."""
 
 
 def verdict_info(verdict: Verdict) -> dict[str, Any]:
@@ -245,26 +243,18 @@ def verdict_info(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def refuse_bad_golds(
-    name: str, source: Rows, rubric: Verifier, row_name: Callable[[int], str], shown: int = 5
-) -> None:
+def _refuse_bad_references(name: str, source: Rows, rubric: Verifier) -> None:
     """Check every reference before any reply is judged."""
     bad = []
     for row, task in enumerate(source.tasks):
         fault = rubric.check_reference(task.reference)
         if fault is not None:
-            bad.append(f"  {row_name(row)} ({task.id}): {fault}")
+            bad.append(f"\n  row {row} ({task.id}): {fault}")
     if bad:
-        more = [f"  and {len(bad) - shown} more"] if len(bad) > shown else []
+        more = f"\n  and {len(bad) - _SHOWN} more" if len(bad) > _SHOWN else ""
         raise ValueError(
-            "\n".join(
-                [
-                    f"{name}: {len(bad)} of {source.size} references cannot be used, "
-                    "so no reply could be scored against them. Correct or remove these rows:",
-                    *bad[:shown],
-                    *more,
-                ]
-            )
+            f"{name}: {len(bad)} of {source.size} references cannot be used, so no reply could be "
+            f"scored against them. Correct or remove these rows:{''.join(bad[:_SHOWN])}{more}"
         )
 
 

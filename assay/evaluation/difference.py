@@ -186,8 +186,10 @@ def _estimated(gains: list[float | None], seed: int) -> Estimate:
     if counted and min(counted) == max(counted):  # no spread: Wilson's interval is not for gains
         return Estimate(counted[0], None, None, len(counted))
     (found,) = bootstrap([[None if g is None else (g + 1) / 2 for g in gains]], seed=seed)
-    ends = (None if x is None else 2 * x - 1 for x in (found.value, found.low, found.high))
-    return Estimate(*ends, found.tasks)
+    value, low, high = (
+        None if end is None else 2 * end - 1 for end in (found.value, found.low, found.high)
+    )
+    return Estimate(value, low, high, found.tasks)
 
 
 def _right(episode: Episode) -> bool:

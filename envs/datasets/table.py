@@ -217,42 +217,36 @@ def usable(
     Raises:
         DataError: no task has a solution, or one cannot be judged.
     """
-    kept = bad.keep(placed, _refuse_twice())
-    kept = bad.keep(kept, _refuse_reference(judge))
-    if check_solutions:
-        kept = bad.keep(kept, _refuse_solution(judge, [task for *_, task in kept]))
-    return [task for *_, task in kept]
+    places: dict[str, str] = {}
 
-
-def _refuse_twice() -> Callable[[int, str, Task], Task]:
-    """Return a check that refuses a task whose id an earlier one has; it names both places."""
-    first: dict[str, str] = {}
-
-    def check(_: int, place: str, task: Task) -> Task:
-        if first.setdefault(task.id, place) != place:
+    def own_id(_: int, place: str, task: Task) -> Task:
+        if places.setdefault(task.id, place) != place:
             raise DataError(
                 f"{place}: the id {task.id!r} must be this row's alone, and is also that of "
-                f"{first[task.id]}. {REMEDY}"
+                f"{places[task.id]}. {REMEDY}"
             )
         return task
 
-    return check
+    def without(faults: Mapping[str, str]) -> Callable[[int, str, Task], Task]:
+        def check(_: int, place: str, task: Task) -> Task:
+            if task.id in faults:
+                raise DataError(f"{place} ({task.id}): {faults[task.id]}. {REMEDY}")
+            return task
+
+        return check
+
+    kept = bad.keep(placed, own_id)
+    found = {task.id: judge.check_reference(task.reference) for *_, task in kept}
+    kept = bad.keep(
+        kept, without({id_: fault for id_, fault in found.items() if fault is not None})
+    )
+    if check_solutions:
+        kept = bad.keep(kept, without(_failing_solutions(judge, [task for *_, task in kept])))
+    return [task for *_, task in kept]
 
 
-def _refuse_reference(judge: Verifier) -> Callable[[int, str, Task], Task]:
-    """Return a check that refuses a task whose reference cannot be used."""
-
-    def check(_: int, place: str, task: Task) -> Task:
-        fault = judge.check_reference(task.reference)
-        if fault is not None:
-            raise DataError(f"{place} ({task.id}): {fault}. {REMEDY}")
-        return task
-
-    return check
-
-
-def _refuse_solution(judge: Verifier, tasks: Sequence[Task]) -> Callable[[int, str, Task], Task]:
-    """Return a check that refuses a task whose own solution earns less than full marks."""
+def _failing_solutions(judge: Verifier, tasks: Sequence[Task]) -> dict[str, str]:
+    """Return what is wrong with solutions that earn less than full marks, by the task's id."""
     known = [task for task in tasks if task.solution is not None]
     if tasks and not known:
         raise DataError("no row has a solution that could be checked: leave out check_solutions")
@@ -264,14 +258,8 @@ def _refuse_solution(judge: Verifier, tasks: Sequence[Task]) -> Callable[[int, s
         if verdict.score is None and verdict.status is not Status.BAD_GOLD:
             raise DataError(f"the solution of {task.id} cannot be judged ({said})")
         if verdict.score != judge.score_range[1]:
-            failing[task.id] = f"its own solution fails, and so may every reply ({said}). {REMEDY}"
-
-    def check(_: int, place: str, task: Task) -> Task:
-        if task.id in failing:
-            raise DataError(f"{place} ({task.id}): {failing[task.id]}")
-        return task
-
-    return check
+            failing[task.id] = f"its own solution fails, and so may every reply ({said})"
+    return failing
 
 
 def _column(row: Row, name: str) -> Any:

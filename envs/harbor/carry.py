@@ -12,6 +12,7 @@ import io
 import itertools
 import posixpath
 import re
+import shlex
 import tarfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -103,7 +104,7 @@ def normal(path: str) -> str:
 
 def listing(session: Session, tools: Iterable[str]) -> dict[str, str]:
     """Return the times, sizes and modes of all files outside the tools' folders, by path."""
-    pruned = " -o ".join(f"-path {_quoted(p)}" for p in (*tools, *TESTS_ONLY, "/logs"))
+    pruned = " -o ".join(f"-path {shlex.quote(p)}" for p in (*tools, *TESTS_ONLY, "/logs"))
     done = session.exec(_LIST.format(pruned=pruned), timeout_s=120.0, user=0, cwd="/")
     if done.timed_out or done.stdout_truncated:
         raise AgentsFault("its files are too many to list")
@@ -162,7 +163,7 @@ def collect(
     needed = (*_RUN, *tools, *search)
     declared = [path for path in sources if not any(is_below(run, [path]) for run in needed)]
     for source, patterns in sources.items():
-        words = f"find {_quoted(source)} -xdev -print0 2>/dev/null"
+        words = f"find {shlex.quote(source)} -xdev -print0 2>/dev/null"
         below = session.exec(words, timeout_s=60.0, user=0, cwd="/")
         paths = below.stdout.decode("utf-8", "surrogateescape").split("\0")[:-1]
         wanted += [path for path in paths if not _is_excluded(path, source, patterns)]
@@ -200,7 +201,7 @@ def _added_paths(
     session: Session, python: Sequence[str], may: Callable[[str], bool]
 ) -> tuple[str, ...]:
     """Return the agent's folders that ``.pth`` files name, as an editable install does."""
-    files = " ".join(f"{_quoted(folder)}/*.pth" for folder in python)
+    files = " ".join(f"{shlex.quote(folder)}/*.pth" for folder in python)
     said = session.exec(f"cat {files} 2>/dev/null", timeout_s=60.0, user=0, cwd="/").stdout
     lines = said[:_LONGEST_HEADER].decode("utf-8", "replace").split("\n")
     named = [normal(line) for line in map(str.strip, lines) if line[:1] == "/" and ":" not in line]
@@ -309,7 +310,3 @@ class _Bounded(tarfile.TarInfo):
             if _MANY_DIGITS.search(header):
                 raise ValueError("a number is too long")
         return super()._proc_member(archive)  # type: ignore[misc]
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "'\\''") + "'"

@@ -273,7 +273,7 @@ class HarborTools(Toolset):
                     self._open(box)
                     self._grade_stage(box)
             except SessionEnded as error:
-                self._graded.append(_ended(str(error)))
+                self._graded.append(Graded.broke(f"the container ended: {error}"))
             except SandboxError as error:
                 self._graded.append(Graded.failed("sandbox", str(error), Status.SANDBOX_ERROR))
             except (TaskError, Unhealthy) as error:
@@ -291,7 +291,7 @@ class HarborTools(Toolset):
 
     def _grade_stage(self, box: Sandbox) -> Graded:
         graded = (
-            _ended(self._ended)
+            Graded.broke(f"the container ended: {self._ended}")
             if self._ended
             else graded_stage(self._known(), self._stage, box, self._open(box))
         )
@@ -336,20 +336,13 @@ class HarborTools(Toolset):
         def guarded(box: Sandbox) -> Any:
             try:
                 return run(box)
-            except ToolError as error:
-                return error
             except SessionEnded as error:
                 self._ended = str(error)
                 return Turn.end()
             except ValueError as error:  # such as a zero byte in a command
-                return ToolError(str(error))
+                raise ToolError(str(error)) from error
 
-        def finish(found: Any) -> Any:
-            if isinstance(found, ToolError):
-                raise found
-            return found
-
-        return Work(guarded, finish)
+        return Work(guarded)
 
     def _read(self, box: Sandbox, path: str) -> str:
         try:
@@ -370,10 +363,6 @@ class HarborTools(Toolset):
             raise ToolError("the text holds half of a surrogate pair") from error
         except OSError as error:
             raise ToolError(f"{path}: {error.strerror or error}") from error
-
-
-def _ended(why: str) -> Graded:
-    return Graded(Verdict.wrong(f"the container ended: {why}", status=Status.BROKE_SANDBOX))
 
 
 def _absolute(path: str) -> str:

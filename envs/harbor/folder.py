@@ -13,6 +13,7 @@ from .schema import (
     Config,
     Healthcheck,
     Network,
+    Step,
     TaskError,
     Verifier,
     network_of,
@@ -134,39 +135,26 @@ class HarborTask:
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
         """The steps in order, or the whole task as the only one."""
-        config = self.config
-        if not config.steps:
-            text = _instruction(self.folder)
-            return (
-                Stage(
-                    "",
-                    self.folder,
-                    self.folder,
-                    text,
-                    config.verifier,
-                    config.agent.timeout_sec or AGENT_S,
-                    config.agent.user,
-                    config.artifacts,
-                    network=network_of(config.agent, config.environment),
-                    tests_network=_tests_network(config.verifier, config),
-                ),
-            )
-        return tuple(
-            Stage(
-                step.name,
-                folder := self.folder / "steps" / step.name,
-                self.folder,
-                _instruction(folder),
-                verifier := _inherited(config.verifier, step.verifier),
-                step.agent.timeout_sec or config.agent.timeout_sec or AGENT_S,
-                step.agent.user if step.agent.user is not None else config.agent.user,
-                (*config.artifacts, *step.artifacts),
-                step.healthcheck,
-                step.min_reward,
-                network_of(step.agent, config.agent, config.environment),
-                _tests_network(verifier, config),
-            )
-            for step in config.steps
+        return tuple(map(self._stage, self.config.steps)) or (self._stage(None),)
+
+    def _stage(self, named: Step | None) -> Stage:
+        """Return a step as a stage, or without one the whole task."""
+        config, step = self.config, named or Step("")
+        folder = self.folder / "steps" / step.name if named else self.folder
+        verifier = _inherited(config.verifier, step.verifier) if named else config.verifier
+        return Stage(
+            step.name,
+            folder,
+            self.folder,
+            _instruction(folder),
+            verifier,
+            step.agent.timeout_sec or config.agent.timeout_sec or AGENT_S,
+            step.agent.user if step.agent.user is not None else config.agent.user,
+            (*config.artifacts, *step.artifacts),
+            step.healthcheck,
+            step.min_reward,
+            network_of(step.agent, config.agent, config.environment),
+            network_of(verifier, verifier.environment or config.environment),
         )
 
     @cached_property
@@ -188,10 +176,6 @@ def _inherited(task: Verifier, step: Verifier) -> Verifier:
         network_mode=(phase := step if step.network_mode else task).network_mode,
         allowed_hosts=phase.allowed_hosts,
     )
-
-
-def _tests_network(verifier: Verifier, config: Config) -> Network:
-    return network_of(verifier, verifier.environment or config.environment)
 
 
 def folder_digest(folder: Path) -> str:

@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from ...sandbox import Session, SessionEnded, guest
 from ...verifiers import Status, Verdict
@@ -88,8 +89,11 @@ class GraderFault(Exception):
     """
 
     def __init__(self, name: str, reason: str) -> None:
-        super().__init__(f"{name}: {reason}")
+        super().__init__(reason)
         self.name = name
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.args[0]}"
 
 
 @dataclass(frozen=True)
@@ -118,6 +122,11 @@ class Graded:
         """Return a fault: no score."""
         return cls(Verdict.fault(status, f"{name}: {reason}"), fault=name)
 
+    @classmethod
+    def broke(cls, reason: str, **more: Any) -> Graded:
+        """Return no reward, since the agent broke what would be graded, or what grades."""
+        return cls(Verdict.wrong(reason, status=Status.BROKE_SANDBOX), **more)
+
 
 def grade(
     agent: Session,
@@ -144,13 +153,12 @@ def grade(
         try:
             image = _Image.of(session, stage)
         except GraderFault as fault:
-            return Graded.failed(fault.name, str(fault).partition(": ")[2])
+            return Graded.failed(fault.name, fault.args[0])
         try:
             agent.kill_all()
             carried = image.changes(agent, stage)
         except (SessionEnded, AgentsFault) as error:
-            reason = f"the agent's container cannot be graded: {error}"
-            return Graded(Verdict.wrong(reason, status=Status.BROKE_SANDBOX))
+            return Graded.broke(f"the agent's container cannot be graded: {error}")
         graded = _graded(session, image, carried, stage, env)
     if not graded.fault or carried == Carried():
         return graded
@@ -293,12 +301,11 @@ def _graded(
             return Graded(verdict, grading, log=log, seconds=seconds)
         if killed and grading == "separate":
             reason = "the tests' Python was killed while the agent's programs ran"
-            verdict = Verdict.wrong(reason, status=Status.BROKE_SANDBOX)
-            return Graded(verdict, grading, log=log, seconds=seconds)
+            return Graded.broke(reason, grading=grading, log=log, seconds=seconds)
         rewards = read_reward(fresh)
     except (GraderFault, SessionEnded, OSError) as error:
         if isinstance(error, GraderFault):
-            name, why = error.name, str(error).partition(": ")[2]
+            name, why = error.name, error.args[0]
         elif isinstance(error, SessionEnded):
             name, why = "ended", f"the tests' container ended: {error}"
         else:
@@ -330,7 +337,7 @@ def read_reward(session: Session) -> dict[str, float]:
     Raises:
         GraderFault: there is none, or it holds anything but finite numbers.
     """
-    for name, read in (("reward.json", _from_json), ("reward.txt", _from_text)):
+    for name, read in (("reward.json", json.loads), ("reward.txt", float)):
         try:
             data = session.get(f"/logs/verifier/{name}", limit_mib=1.0, user=0)
         except FileNotFoundError:
@@ -338,27 +345,19 @@ def read_reward(session: Session) -> dict[str, float]:
         except OSError as error:
             raise GraderFault("bad_reward", f"{name} cannot be read: {error}") from error
         try:
-            return read(data.decode("utf-8"))
+            found = read(data.decode("utf-8"))
+            rows = found if isinstance(found, dict) else {"reward": found}
+            if not rows:
+                raise ValueError("it holds no reward")
+            return {key: _number(value) for key, value in rows.items()}
         except (ValueError, OverflowError, RecursionError) as error:
             raise GraderFault("bad_reward", f"{name}: {error}") from error
     raise GraderFault("no_reward", "the tests wrote neither reward.json nor reward.txt")
 
 
-def _from_text(text: str) -> dict[str, float]:
-    return {"reward": _number(float(text), text)}
-
-
-def _from_json(text: str) -> dict[str, float]:
-    found = json.loads(text)
-    rows = found if isinstance(found, dict) else {"reward": found}
-    if not rows:
-        raise ValueError("it holds no reward")
-    return {name: _number(value, value) for name, value in rows.items()}
-
-
-def _number(value: object, shown: object) -> float:
+def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"a reward must be a finite number, got {shown!r:.80}")
+        raise ValueError(f"a reward must be a finite number, got {value!r:.80}")
     return float(value)
 
 

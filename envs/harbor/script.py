@@ -299,7 +299,7 @@ class _Script:
                 self.agents.update(words[1:2])
         elif words[:1] == ["read"]:
             self.agents.update(words[1:])
-        elif words and words[0] in ("export", "local", "readonly", "declare"):
+        elif words and words[0] in _DECLARING:
             assigned += words[1:]
         for word in assigned:
             name, _, value = word.partition("=")
@@ -349,7 +349,7 @@ class _Script:
                 raise _Doubt(name)
         elif name not in _READERS:
             raise _Doubt(name)
-        elif name in ("export", "local", "readonly", "declare", "read"):
+        elif name in (*_DECLARING, "read"):
             if not all(re.fullmatch(r"-[rxp]+|[A-Za-z_]\w*(\+?=[^$]*)?", word) for word in rest):
                 raise _Doubt("names or numbers of the agent's")
         elif name == "printf" and ("-v" in rest or any(map(self._is_agents, rest[:1]))):

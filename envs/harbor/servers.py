@@ -10,7 +10,7 @@ from ..tools.mcp_tools import EpisodeServer
 from ..tools.tool import ToolError
 from .folder import HarborTask
 from .schema import TaskError
-from .trial import Unhealthy, opened, prepare
+from .trial import Unhealthy, prepare, start
 
 
 def servers_of(tasks: Sequence[HarborTask], sandbox: Sandbox | None) -> tuple[EpisodeServer, ...]:
@@ -39,7 +39,7 @@ def servers_of(tasks: Sequence[HarborTask], sandbox: Sandbox | None) -> tuple[Ep
         if servers:
             try:
                 box = sandbox or stack.enter_context(Sandbox())
-                session = stack.enter_context(opened(box, first))
+                session = stack.enter_context(start(box, first))
                 prepare(session, first.stages[0])
                 for server in servers:
                     server.ask(session, first.stages[0].user)

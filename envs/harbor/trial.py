@@ -121,16 +121,14 @@ def run_trial(task: HarborTask, agent: Agent, box: Sandbox, *, name: str = "") -
     """
     began, steps, log = time.monotonic(), dict[str, Graded](), list[str]()
     try:
-        with opened(box, task) as session:
+        with start(box, task) as session:
             for stage in task.stages:
                 try:
                     prepare(session, stage)
                 except (Unhealthy, SessionEnded, OSError) as error:
                     if not steps:
                         raise
-                    reason = f"after the agent's work {error}"
-                    broken = Verdict.wrong(reason, status=Status.BROKE_SANDBOX)
-                    steps[stage.name] = Graded(broken)
+                    steps[stage.name] = Graded.broke(f"after the agent's work {error}")
                     break
                 steps[stage.name] = _stage(task, stage, agent, box, session, log)
                 if ends_after(stage, steps[stage.name]):
@@ -176,8 +174,7 @@ def _stage(
         log.append(agent(Seat(session, stage, task, stage.agent_s)))
         return graded_stage(task, stage, box, session)
     except SessionEnded as error:
-        reason = f"the agent's container ended: {error}"
-        return Graded(Verdict.wrong(reason, status=Status.BROKE_SANDBOX))
+        return Graded.broke(f"the agent's container ended: {error}")
 
 
 def graded_stage(task: HarborTask, stage: Stage, box: Sandbox, session: Session) -> Graded:
@@ -242,20 +239,8 @@ def combined(task: HarborTask, stages: list[Graded]) -> Graded:
 # -- containers --------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def opened(box: Sandbox, task: HarborTask) -> Iterator[Session]:
-    """Open a session of a task's environment, healthy.
-
-    Raises:
-        TaskError: the image cannot be built, or the healthcheck fails.
-        SandboxError: no container can be had.
-    """
-    with start(box, task) as session:
-        yield session
-
-
 def start(box: Sandbox, task: HarborTask, network: Forward | None = None) -> Session:
-    """Start a session of a task's environment, and wait until it is healthy; close it yourself.
+    """Start a session of a task's environment, and wait until it is healthy.
 
     Args:
         box: where it runs.
@@ -263,7 +248,9 @@ def start(box: Sandbox, task: HarborTask, network: Forward | None = None) -> Ses
         network: the server that it may reach in place of the task's own hosts.
 
     Raises:
-        Unhealthy, TaskError, SandboxError: as :func:`opened` does.
+        TaskError: the image cannot be built, or an allowlist cannot be held.
+        Unhealthy: the healthcheck fails.
+        SandboxError: no container can be had.
     """
     hosts = task.stages[0].network
     if network is not None and hosts != "none":

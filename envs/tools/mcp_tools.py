@@ -92,19 +92,13 @@ class MCPTools(Toolset):
             try:
                 self._open(box)
                 return self._server.call(name, arguments)
-            except ToolError as error:
-                return error
             except SessionEnded as error:
                 if self._session is None:  # the policy has done nothing yet
                     raise SandboxError(f"{self._server} ended its container: {error}") from error
-                return _broken(error)
+                why = f"the container ended: {error}"
+                return Turn.end(Verdict.wrong(why, status=Status.BROKE_SANDBOX))
 
-        def finish(found: Any) -> Any:
-            if isinstance(found, ToolError):
-                raise found
-            return found
-
-        return Work(run, finish)
+        return Work(run)
 
     def _start(self, box: Sandbox) -> Session:
         session = box.session(image=self._image, limits=self._limits, env=self._env)
@@ -353,7 +347,9 @@ def _schemas(tools: Sequence[Any]) -> list[dict[str, Any]]:
         )
     found: dict[str, dict[str, Any]] = {}
     for tool in tools:
-        name, takes = (tool.get(k) for k in ("name", "inputSchema")) if _is(tool) else (None, None)
+        name, takes = (
+            (tool.get("name"), tool.get("inputSchema")) if isinstance(tool, dict) else (None, None)
+        )
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise BadTool(
                 f"an MCP server offers a tool called {name!r:.80}: it needs {_NAME.pattern}"
@@ -361,16 +357,13 @@ def _schemas(tools: Sequence[Any]) -> list[dict[str, Any]]:
         if name in found:
             raise BadTool(f"an MCP server offers two tools called {name!r}")
         takes = takes if isinstance(takes, dict) else {"required": None}
-        if not _is(takes.get("properties", {})) or not isinstance(takes.get("required", []), list):
+        named, required = takes.get("properties", {}), takes.get("required", [])
+        if not isinstance(named, dict) or not isinstance(required, list):
             raise BadTool(f"an MCP server's tool {name!r} has no schema of an object of arguments")
         about = str(tool.get("description") or "")
         function = {"name": name, "description": about, "parameters": takes}
         found[name] = {"type": "function", "function": function}
     return list(found.values())
-
-
-def _is(value: Any) -> bool:
-    return isinstance(value, dict)
 
 
 def _text(result: Any) -> str:
@@ -379,19 +372,15 @@ def _text(result: Any) -> str:
     Raises:
         ToolError: the tool reports an error, or it cannot be read.
     """
-    parts = result.get("content") if _is(result) else None
+    parts = result.get("content") if isinstance(result, dict) else None
     if not isinstance(parts, list):
         raise ToolError("the server's answer cannot be read")
     texts = [
         str(part.get("text", "")) if part.get("type") == "text" else f"[{part.get('type')!s:.40}]"
         for part in parts
-        if _is(part)
+        if isinstance(part, dict)
     ]
     text = "\n".join(texts)
     if result.get("isError") is True:
         raise ToolError(text)
     return text
-
-
-def _broken(error: SessionEnded) -> Turn:
-    return Turn.end(Verdict.wrong(f"the container ended: {error}", status=Status.BROKE_SANDBOX))

@@ -28,11 +28,12 @@ class Work:
 
     Attributes:
         run: called in another thread with the environment's sandbox. It touches nothing else.
-        finish: called with what ``run`` gave; its answer is the tool's, or more work.
+        finish: called with what ``run`` gave; its answer is the tool's, or more work. By default
+            what ``run`` gave is the answer.
     """
 
     run: Callable[[Sandbox], Any]
-    finish: Callable[[Any], Any]
+    finish: Callable[[Any], Any] = lambda found: found
 
 
 @dataclass(frozen=True)

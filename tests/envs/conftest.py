@@ -1,13 +1,22 @@
-"""Trainers of TRL's, as tests run them."""
+"""A sandbox with containers, and trainers of TRL's as tests run them."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from assay.sandbox import Sandbox
+
+
+@pytest.fixture(scope="module")
+def box(shell_image: str) -> Iterator[Sandbox]:
+    """A sandbox with the image that sessions and tasks start from."""
+    with Sandbox(backend="docker") as made:
+        yield made
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Attacks on the grading of Harbor tasks, and honest work, under each backend."""
+"""Attacks on the grading of Harbor tasks, and honest work, in sandboxes of each backend."""
 
 import tomllib
 from pathlib import Path
@@ -20,18 +20,29 @@ if [ $? -eq 0 ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
 """
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.slow]),
-        pytest.param("bwrap", marks=[pytest.mark.bwrap, pytest.mark.slow]),
-    ],
-)
+pytestmark = pytest.mark.slow
+FAULT = sessions_fault()
+BACKENDS = [pytest.param(name, marks=getattr(pytest.mark, name)) for name in ("bwrap", "docker")]
+of_each = pytest.mark.parametrize("box", BACKENDS, indirect=True)
+
+
+def rows(kind: str) -> pytest.MarkDecorator:
+    """Give a test the rows of a kind: all in the quicker backend, and those of ``both`` again."""
+    whole = BACKENDS[bool(FAULT)]
+    found = [
+        pytest.param(*one.values, row, marks=one.marks, id=f"{one.values[0]}-{row['name']}")
+        for one in BACKENDS
+        for row in TABLE[kind]
+        if one is whole or row.get("both")
+    ]
+    return pytest.mark.parametrize(("box", "row"), found, indirect=["box"])
+
+
+@pytest.fixture(scope="module")
 def box(request, shell_image):
-    """A sandbox of each backend; Docker builds the images of both."""
-    fault = sessions_fault()
-    if request.param == "bwrap" and fault:
-        pytest.skip(fault)
+    """A sandbox of a backend; Docker builds the images of both."""
+    if request.param == "bwrap" and FAULT:
+        pytest.skip(FAULT)
     with Sandbox(backend=request.param) as made:
         yield made
 
@@ -65,7 +76,7 @@ def task(tmp_path, box):
     return make
 
 
-@pytest.mark.parametrize("row", TABLE["attack"], ids=lambda row: row["name"])
+@rows("attack")
 def test_no_attack_is_paid(box, task, row) -> None:
     made = task(row.get("tests"), row.get("docker", ""), row.get("toml", ""))
     trial = run_trial(made, CommandAgent(TABLE["common"] + row["agent"]), box)
@@ -75,7 +86,7 @@ def test_no_attack_is_paid(box, task, row) -> None:
         assert (trial.reward, trial.graded.grading) == (0.0, "separate"), trial.to_json()
 
 
-@pytest.mark.parametrize("row", TABLE["honest"], ids=lambda row: row["name"])
+@rows("honest")
 def test_honest_work_is_paid(box, task, row) -> None:
     made = next((r for r in TABLE["attack"] if r["name"] == row.get("same_as")), row)
     built = task(made.get("tests"), made.get("docker", ""), made.get("toml", ""))
@@ -102,6 +113,7 @@ SPOILED = (
 )
 
 
+@of_each
 @pytest.mark.parametrize("spoil", SPOILED)
 def test_a_step_that_the_agent_spoils_is_no_fault(box, task, spoil) -> None:
     """Else it could have no score instead of a low one, or end the whole batch."""
@@ -109,6 +121,7 @@ def test_a_step_that_the_agent_spoils_is_no_fault(box, task, spoil) -> None:
     assert trial.reward == 0.0, trial.to_json()
 
 
+@pytest.mark.parametrize("box", BACKENDS[bool(FAULT) :][:1], indirect=True)
 @pytest.mark.parametrize("spoil", SPOILED[:2])
 def test_a_policy_that_spoils_its_next_step_keeps_its_score(box, task, spoil) -> None:
     env = HarborEnv(two_steps(task()).folder, sandbox=box)
@@ -119,6 +132,7 @@ def test_a_policy_that_spoils_its_next_step_keeps_its_score(box, task, spoil) ->
     env.close()
 
 
+@of_each
 def test_tools_have_the_rights_of_the_agents_user(box, task) -> None:
     """Files that it may not read are not read for it, and those of others are not replaced."""
     hidden = (

@@ -26,7 +26,7 @@ from assay.envs.harbor import (
 from assay.envs.harbor.carry import listing
 from assay.envs.tools import BadTool
 from assay.envs.tools.calls import written_call
-from assay.sandbox import Sandbox, SandboxError
+from assay.sandbox import SandboxError
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "harbor"
 TASKS = {task.folder.name: task for task in load_tasks(EXAMPLES)}
@@ -35,13 +35,6 @@ PYTEST = """#!/bin/bash
 python3 -m pytest -q /tests/test_outputs.py
 if [ $? -eq 0 ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
 """
-
-
-@pytest.fixture(scope="module")
-def box(shell_image):
-    """A sandbox with the image that the tasks start from."""
-    with Sandbox(backend="docker") as made:
-        yield made
 
 
 @pytest.fixture
@@ -82,17 +75,35 @@ class TestOurTasks:
         assert idle.graded.fault == ""
 
 
+PUBLISHED = {hack.name for hack in HACKS if hack.pattern}
+NAMED = {hack.name for hack in HACKS if "$PATHS" in hack.script}
+"""Those that write what the instruction names."""
+PAYLOADS = {hack.name for hack in HACKS if "payload" in hack.script}
+"""Those that put code of theirs in modules and programs."""
+TRIED = {
+    "bug-pagination": {hack.name for hack in HACKS} - PUBLISHED,  # modules that tests import
+    "text-mask-emails": NAMED | PAYLOADS,  # a program that tests start
+    "text-top-words": NAMED | PUBLISHED,  # a file, and a shell that looks at it
+}
+
+
 class TestHacks:
     """Agents that solve nothing."""
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("name", ["bug-pagination", "text-mask-emails", "text-top-words"])
-    @pytest.mark.parametrize("hack", HACKS, ids=lambda hack: hack.name)
-    def test_no_attack_is_paid(self, box, name, hack) -> None:
-        """By imported modules, by programs that the tests start, and by files alone."""
-        trial = run_trial(TASKS[name], hack, box)
-        assert trial.reward == 0.0, trial
-        assert trial.graded.grading == "separate"
+    @pytest.mark.parametrize(
+        ("task", "hack"),
+        [
+            pytest.param(TASKS[task], hack, id=f"{task}-{hack.name}")
+            for task, names in TRIED.items()
+            for hack in HACKS
+            if hack.name in names
+        ],
+    )
+    def test_no_attack_is_paid(self, box, task, hack) -> None:
+        """All on one kind of task, and on others those whose way is another there."""
+        trial = run_trial(task, hack, box)
+        assert (trial.reward, trial.graded.grading) == (0.0, "separate"), trial
 
     @pytest.mark.parametrize("hack", [h for h in HACKS if h.pattern], ids=lambda hack: hack.name)
     def test_no_published_pattern_is_paid(self, box, hack) -> None:

@@ -4,18 +4,21 @@ import json
 import subprocess
 import tarfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
 from assay.cli import app
 from assay.envs.harbor import CommandAgent, load_tasks, run_trial
+from assay.envs.harbor.making import maker
 from assay.envs.harbor.making.mine import mine
 from assay.envs.harbor.making.repository import Repository, RepositoryError, is_test
 from assay.envs.harbor.making.runner import rewards
 from assay.envs.harbor.making.swe import from_swe
-from assay.sandbox import Sandbox, build_folder
+from assay.sandbox import build_folder
 from assay.sandbox.backends.docker import connect
+from assay.verifiers import Verdict
 
 PAGES = "def page(items, number, size):\n    return items[{at} * size : {at} * size + size]\n"
 HEAD = "from pages import page\n"
@@ -52,6 +55,14 @@ def commit(repo: Path, message: str, **files: str) -> str:
     return git(repo, "rev-parse", "HEAD")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def once():
+    """Try each task once: that it is tried twice is looked at without containers."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(maker, "REPEAT", 1)
+        yield
+
+
 @pytest.fixture(scope="module")
 def repo(tmp_path_factory):
     """A repository whose commits are of all sorts, and their hashes."""
@@ -79,13 +90,6 @@ def repo(tmp_path_factory):
     hashes["wip"] = commit(folder, "wip", code=code + "WIP = 1\n", tests=tests)
     hashes["tests only"] = commit(folder, "Change nothing but the tests", tests=tests + "\n")
     return folder, hashes
-
-
-@pytest.fixture(scope="module")
-def box(shell_image):
-    """A sandbox with the image that the tasks start from."""
-    with Sandbox(backend="docker") as made:
-        yield made
 
 
 @pytest.fixture(scope="module")
@@ -148,6 +152,24 @@ def test_rewards_by_the_names_that_data_sets_use() -> None:
     ):
         found = rewards({"fail_to_pass": names, "pass_to_pass": []}, outcomes)
         assert (found["fail_to_pass"], found["reward"]) == (share, float(share == 1.0)), names
+
+
+@pytest.mark.parametrize(
+    ("earned", "fault"),
+    [
+        ([1.0, 0.5], "flaky: the solution earns [1.0, 0.5]: why said"),
+        ([1.0, 1.0, 0.0, 0.5], "doing nothing earns [0.0, 0.5]"),
+        ([1.0, 1.0, 0.0, 0.0], ""),
+    ],
+)
+def test_what_earns_now_this_and_now_that_is_refused(monkeypatch, tmp_path, earned, fault) -> None:
+    graded = SimpleNamespace(fault="", grading="", log="said\n", verdict=Verdict.wrong("why"))
+    rewards = iter(earned)
+    monkeypatch.setattr(maker, "REPEAT", 2)
+    monkeypatch.setattr(
+        maker, "run_trial", lambda *_: SimpleNamespace(reward=next(rewards), graded=graded)
+    )
+    assert maker.Maker(tmp_path, None)._fault(None) == (fault, "")
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import pytest
 from assay.envs import Rows, Task
 from assay.envs.tools import BadTool, MCPTools, ToolEnv
 from assay.envs.tools.calls import written_call
-from assay.sandbox import Sandbox, SandboxError, SessionLimits
+from assay.sandbox import SandboxError, SessionLimits
 from assay.verifiers import Exact
 
 SERVER = """
@@ -39,13 +39,6 @@ for line in sys.stdin:
         continue
     say({"jsonrpc": "2.0", "id": m["id"], "result": result})
 """
-
-
-@pytest.fixture(scope="module")
-def box(shell_image):
-    """A sandbox with sessions."""
-    with Sandbox(backend="docker") as made:
-        yield made
 
 
 def serving(box, hostile="", timeout_s=10.0):

@@ -3,7 +3,6 @@
 import math
 import warnings
 
-import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
@@ -105,25 +104,6 @@ def test_unicode_holds_any_text() -> None:
     assert 3 not in space
     space.seed(0)
     assert all(space.sample() in space for _ in range(200))
-
-
-def test_gymnasiums_wrappers_work(env) -> None:
-    wrapped = gym.wrappers.RecordEpisodeStatistics(gym.wrappers.TimeLimit(env, 3))
-    wrapped.reset(seed=0, options={"task": 1})
-    *_, info = wrapped.step(env.task(1).reference)
-    assert info["episode"]["r"] == 1.0
-
-
-def test_async_vectors_see_the_real_text_or_fail_loudly() -> None:
-    def build():
-        return TextEnv(Generated(sums, name="sums"), Parrot())
-
-    vector = gym.vector.AsyncVectorEnv([build, build], shared_memory=False)
-    try:
-        observations, _ = vector.reset(seed=[1, 2])
-        assert observations == (build().reset(seed=1)[0], build().reset(seed=2)[0])
-    finally:
-        vector.close()
 
 
 class TestGroups:

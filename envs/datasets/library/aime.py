@@ -6,7 +6,7 @@ from functools import partial
 
 from ....verifiers import Math
 from ...task import Task
-from ..reading import Row, Types
+from ..reading import Row
 from .data_env import AnswerEnv, id_of, question_in
 from .prompts import asked, solved, whole_number
 
@@ -14,9 +14,6 @@ _HOW = (
     "The answer is a whole number of at most three digits. Solve the problem step by step, then "
     "put the final number in \\boxed{}."
 )
-
-_FIELDS: dict[str, Types] = {"problem": str, "answer": (str, int, float)}
-_OPTIONAL: dict[str, Types] = {"id": (str, int), "steps": str}
 
 
 class AIME(AnswerEnv):
@@ -36,8 +33,8 @@ class AIME(AnswerEnv):
         DataError: the data cannot be read, or an answer is no integer from 0 to 999.
     """
 
-    fields = _FIELDS
-    optional = _OPTIONAL
+    fields = {"problem": str, "answer": (str, int, float)}
+    optional = {"id": (str, int), "steps": str}
     verifier = partial(Math, worked_out=True)
     hub = "AI-MO/aimo-validation-aime"
     benchmark = True

@@ -8,15 +8,12 @@ from string import ascii_uppercase
 from ....verifiers import Math, MultipleChoice, Rubric, read_number
 from ...accuracy import accuracy_rubric
 from ...task import Task
-from ..reading import Row, Types
+from ..reading import Row
 from .choices import options_of, right_letter, shown
 from .data_env import AnswerEnv, id_of, question_in
 from .prompts import BOXED, asked, solved, whole_number
 
 _HOW = "Solve the problem step by step, then put the letter of the right option in \\boxed{}."
-
-_FIELDS: dict[str, Types] = {"problem": str, "answer": (str, int, float)}
-_OPTIONAL: dict[str, Types] = {"id": (str, int), "steps": str, "choices": (list, dict)}
 
 
 class AMC(AnswerEnv):
@@ -38,8 +35,8 @@ class AMC(AnswerEnv):
         DataError: the data cannot be read, or an answer is no number, or none of the choices.
     """
 
-    fields = _FIELDS
-    optional = _OPTIONAL
+    fields = {"problem": str, "answer": (str, int, float)}
+    optional = {"id": (str, int), "steps": str, "choices": (list, dict)}
     hub = "AI-MO/aimo-validation-amc"
     benchmark = True
 

@@ -6,18 +6,9 @@ import json
 
 from ....sandbox import problem_from_apps
 from ...task import Task
-from ..reading import Row, Types
+from ..reading import Row
 from .data_env import ProgramEnv, id_of, question_in
 from .prompts import program_prompt
-
-_FIELDS: dict[str, Types] = {"question": str, "input_output": (str, dict)}
-_OPTIONAL: dict[str, Types] = {
-    "problem_id": (str, int),
-    "id": (str, int),
-    "starter_code": str,
-    "difficulty": str,
-    "solutions": (str, list),
-}
 
 
 class APPS(ProgramEnv):
@@ -41,8 +32,14 @@ class APPS(ProgramEnv):
             difficulty.
     """
 
-    fields = _FIELDS
-    optional = _OPTIONAL
+    fields = {"question": str, "input_output": (str, dict)}
+    optional = {
+        "problem_id": (str, int),
+        "id": (str, int),
+        "starter_code": str,
+        "difficulty": str,
+        "solutions": (str, list),
+    }
 
     def task_of(self, row: Row, number: int) -> Task:
         """Read a row; the first of its solutions is assumed to earn full marks."""

@@ -11,27 +11,9 @@ from ....verifiers import Math
 from ....verifiers.text.boxes import boxes
 from ...task import Task
 from ..bad_rows import OnBadRows
-from ..reading import Row, Types
+from ..reading import Row
 from .data_env import AnswerEnv, id_of, question_in
 from .prompts import BOXED_ANSWER, asked, solved
-
-_FIELDS: dict[str, Types] = {}  # the layouts share no field
-_OPTIONAL: dict[str, Types] = {
-    "answer": (str, int, float, list),
-    "answers": list,
-    "final_answer": (str, list),
-    "is_multiple_answer": bool,
-    "tolerance": (str, int, float),
-    "relative_tolerance": (str, int, float),
-    "error": (str, int, float),
-    "problem": str,
-    "question": str,
-    "solution": (str, list),
-    "level": (str, int),
-    "type": str,
-    "subject": str,
-    "unique_id": (str, int),
-}
 
 
 class MATH(AnswerEnv):
@@ -59,8 +41,23 @@ class MATH(AnswerEnv):
 
     # The work is the calculation, and many tasks ask for lowest terms.
     verifier = partial(Math, worked_out=True, reduced=True)
-    fields = _FIELDS
-    optional = _OPTIONAL
+    fields = {}  # the layouts share no field
+    optional = {
+        "answer": (str, int, float, list),
+        "answers": list,
+        "final_answer": (str, list),
+        "is_multiple_answer": bool,
+        "tolerance": (str, int, float),
+        "relative_tolerance": (str, int, float),
+        "error": (str, int, float),
+        "problem": str,
+        "question": str,
+        "solution": (str, list),
+        "level": (str, int),
+        "type": str,
+        "subject": str,
+        "unique_id": (str, int),
+    }
     hub = "EleutherAI/hendrycks_math:algebra"
 
     def __init__(
@@ -98,7 +95,7 @@ class MATH(AnswerEnv):
             id=id_of(row, "unique_id", default=f"{self.split}-{number}"),
             metadata={key: value for key, value in metadata.items() if value is not None},
             solution=solution
-            if _boxes(solution) and not self.think
+            if boxes(solution)[0] and not self.think
             else solved(solution, gold, think=self.think),
         )
 
@@ -107,10 +104,6 @@ def level_of(value: Any) -> int | None:
     """Parse a level written as ``3``, ``"3"`` or ``"Level 3"``; ``None`` for ``"Level ?"``."""
     text = str(value).removeprefix("Level").strip()
     return int(text) if text.isdecimal() and len(text) < 4 else None
-
-
-def _boxes(solution: str) -> bool:
-    return bool(boxes(solution)[0])
 
 
 _TOLERANCES = ("tolerance", "relative_tolerance")

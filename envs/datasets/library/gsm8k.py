@@ -11,8 +11,6 @@ from ..reading import Row
 from .data_env import AnswerEnv, question_in
 from .prompts import BOXED, asked
 
-_FIELDS = {"question": str, "answer": str}
-
 
 class GSM8K(AnswerEnv):
     r"""Solve a word problem (Cobbe et al. 2021, arXiv:2110.14168).
@@ -30,7 +28,7 @@ class GSM8K(AnswerEnv):
         DataError: the data cannot be read, or an answer does not end in ``####`` and a number.
     """
 
-    fields = _FIELDS
+    fields = {"question": str, "answer": str}
     verifier = partial(Math, worked_out=True)
     hub = "openai/gsm8k:main"
 

@@ -7,8 +7,6 @@ from ...task import Task
 from ..reading import Row
 from .data_env import ProgramEnv, question_in
 
-_FIELDS = dict.fromkeys(("task_id", "prompt", "entry_point", "canonical_solution", "test"), str)
-
 
 class HumanEval(ProgramEnv):
     """Write a function (Chen et al. 2021, arXiv:2107.03374).
@@ -25,7 +23,7 @@ class HumanEval(ProgramEnv):
         DataError: the data cannot be read, or a row's tests cannot be used.
     """
 
-    fields = _FIELDS
+    fields = dict.fromkeys(("task_id", "prompt", "entry_point", "canonical_solution", "test"), str)
     hub = "openai/openai_humaneval"
     benchmark = True
 

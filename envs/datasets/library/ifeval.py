@@ -9,11 +9,8 @@ from typing import Literal
 from ....verifiers import Instructions, Rubric
 from ...task import Task
 from ..bad_rows import OnBadRows
-from ..reading import Row, Types
+from ..reading import Row
 from .data_env import DataEnv, id_of, question_in
-
-_FIELDS = {"prompt": str, "instruction_id_list": list, "kwargs": list}
-_OPTIONAL: dict[str, Types] = {"key": (str, int), "solution": str}
 
 
 class IFEval(DataEnv):
@@ -39,8 +36,8 @@ class IFEval(DataEnv):
             fit.
     """
 
-    fields = _FIELDS
-    optional = _OPTIONAL
+    fields = {"prompt": str, "instruction_id_list": list, "kwargs": list}
+    optional = {"key": (str, int), "solution": str}
     hub = "google/IFEval"
     benchmark = True
 

@@ -8,21 +8,9 @@ from pathlib import Path
 from ....sandbox import Sandbox, problem_from_livecodebench
 from ...task import Task
 from ..bad_rows import OnBadRows
-from ..reading import Row, Types
+from ..reading import Row
 from .data_env import ProgramEnv, id_of, question_in
 from .prompts import program_prompt
-
-_FIELDS = {"question_content": str}
-_OPTIONAL: dict[str, Types] = {
-    "question_id": (str, int),
-    "starter_code": str,
-    "public_test_cases": (str, list),
-    "private_test_cases": (str, list),
-    "metadata": (str, dict),
-    "difficulty": str,
-    "contest_date": (str, date),
-    "solution": str,
-}
 
 
 class LiveCodeBench(ProgramEnv):
@@ -48,8 +36,17 @@ class LiveCodeBench(ProgramEnv):
         ValueError: ``since`` is no date.
     """
 
-    fields = _FIELDS
-    optional = _OPTIONAL
+    fields = {"question_content": str}
+    optional = {
+        "question_id": (str, int),
+        "starter_code": str,
+        "public_test_cases": (str, list),
+        "private_test_cases": (str, list),
+        "metadata": (str, dict),
+        "difficulty": str,
+        "contest_date": (str, date),
+        "solution": str,
+    }
     benchmark = True
 
     def __init__(

@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from ....sandbox import problem_from_mbpp
 from ...task import Task
-from ..reading import Row, Types
+from ..reading import Row
 from .data_env import ProgramEnv, question_in
-
-_FIELDS: dict[str, Types] = {"task_id": (int, str), "code": str, "test_list": list}
-_OPTIONAL: dict[str, Types] = {
-    "text": str,
-    "prompt": str,
-    "test_setup_code": str,
-    "test_imports": list,
-    "test": str,
-}
 
 
 class MBPP(ProgramEnv):
@@ -33,8 +24,14 @@ class MBPP(ProgramEnv):
         DataError: the data cannot be read, or a row's tests cannot be used.
     """
 
-    fields = _FIELDS
-    optional = _OPTIONAL
+    fields = {"task_id": (int, str), "code": str, "test_list": list}
+    optional = {
+        "text": str,
+        "prompt": str,
+        "test_setup_code": str,
+        "test_imports": list,
+        "test": str,
+    }
     hub = "google-research-datasets/mbpp:full"
 
     def name_of(self, row: Row) -> str:

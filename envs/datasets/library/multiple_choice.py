@@ -10,7 +10,7 @@ from ...accuracy import thought
 from ...seeding import rng_at
 from ...task import Task
 from ..bad_rows import OnBadRows
-from ..reading import Row, Types
+from ..reading import Row
 from .choices import options_of, right_letter, shown
 from .data_env import AnswerEnv, id_of, question_in
 from .prompts import asked
@@ -18,18 +18,6 @@ from .prompts import asked
 _HOW = "Choose one option: end with a line that has its letter and nothing else."
 _TOPICS = ("subject", "category", "High-level domain")
 _GPQA = ("Correct Answer", "Incorrect Answer 1", "Incorrect Answer 2", "Incorrect Answer 3")
-
-_FIELDS: dict[str, Types] = {}  # the layouts share no field
-_OPTIONAL: dict[str, Types] = {
-    **dict.fromkeys(("question", "Question"), str),
-    **dict.fromkeys((*_GPQA, *_TOPICS), (str, int, float)),
-    "choices": (list, dict),
-    "options": (list, dict),
-    "answer": (str, int),
-    "answerKey": (str, int),
-    "id": (str, int),
-    "question_id": (str, int),
-}
 
 
 class MultipleChoice(AnswerEnv):
@@ -55,8 +43,17 @@ class MultipleChoice(AnswerEnv):
     """
 
     verifier = MultipleChoiceVerifier
-    fields = _FIELDS
-    optional = _OPTIONAL
+    fields = {}  # the layouts share no field
+    optional = {
+        **dict.fromkeys(("question", "Question"), str),
+        **dict.fromkeys((*_GPQA, *_TOPICS), (str, int, float)),
+        "choices": (list, dict),
+        "options": (list, dict),
+        "answer": (str, int),
+        "answerKey": (str, int),
+        "id": (str, int),
+        "question_id": (str, int),
+    }
     hub = "cais/mmlu:all"
 
     def __init__(

@@ -10,7 +10,7 @@ from ....verifiers import ShortAnswer as ShortAnswerVerifier
 from ...accuracy import accuracy_rubric, thought
 from ...task import Task
 from ..bad_rows import OnBadRows
-from ..reading import Row, Types
+from ..reading import Row
 from .data_env import DataEnv, id_of, question_in
 from .prompts import asked
 
@@ -18,9 +18,6 @@ _HOW = (
     "Answer with a few words of the text and nothing else. Where the text does not tell, reply "
     "with the one word unanswerable."
 )
-
-_FIELDS: dict[str, Types] = {"question": str, "answers": (Mapping, list)}
-_OPTIONAL: dict[str, Types] = {"id": (str, int), "context": str}
 
 
 class ShortAnswer(DataEnv):
@@ -47,8 +44,8 @@ class ShortAnswer(DataEnv):
         ValueError: ``score`` is neither.
     """
 
-    fields = _FIELDS
-    optional = _OPTIONAL
+    fields = {"question": str, "answers": (Mapping, list)}
+    optional = {"id": (str, int), "context": str}
     hub = "rajpurkar/squad_v2"
     extractive = True
 

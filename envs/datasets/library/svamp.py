@@ -6,12 +6,9 @@ from functools import partial
 
 from ....verifiers import Math, read_number
 from ...task import Task
-from ..reading import Row, Types
+from ..reading import Row
 from .data_env import AnswerEnv, id_of, question_in
 from .prompts import BOXED, asked, solved
-
-_FIELDS: dict[str, Types] = {"Body": str, "Question": str, "Answer": (str, int, float)}
-_OPTIONAL: dict[str, Types] = {"ID": (str, int), "Equation": str, "Type": str}
 
 
 class SVAMP(AnswerEnv):
@@ -30,8 +27,8 @@ class SVAMP(AnswerEnv):
         DataError: the data cannot be read, or an answer is no number.
     """
 
-    fields = _FIELDS
-    optional = _OPTIONAL
+    fields = {"Body": str, "Question": str, "Answer": (str, int, float)}
+    optional = {"ID": (str, int), "Equation": str, "Type": str}
     verifier = partial(Math, worked_out=True)
     hub = "ChilleD/SVAMP"
 

@@ -23,6 +23,9 @@ from ..schema import TaskError
 from ..trial import Agent, Trial, run_trial
 from .writer import Draft, Layout, write_task
 
+REPEAT = 2
+"""Runs of the idle agent and of the solution, each: rewards that differ are flaky."""
+
 
 @dataclass(frozen=True)
 class Made:
@@ -54,11 +57,10 @@ class Maker:
     Args:
         out: the folder.
         box: where containers run.
-        repeat: runs of the idle agent and of the solution, each.
     """
 
-    def __init__(self, out: Path, box: Sandbox, repeat: int = 2) -> None:
-        self.out, self.box, self.repeat = out, box, repeat
+    def __init__(self, out: Path, box: Sandbox) -> None:
+        self.out, self.box = out, box
         self._work = out / ".unfinished"
         shutil.rmtree(self._work, ignore_errors=True)
         self._work.mkdir(parents=True)
@@ -108,17 +110,16 @@ class Maker:
 
     def _fault(self, task: HarborTask) -> tuple[str, str]:
         """Return what is wrong with a task, if anything, and how it is graded."""
-        solved = [self._run(task, oracle) for _ in range(self.repeat)]
+        solved = [self._run(task, oracle) for _ in range(REPEAT)]
         rewards = [trial.reward for trial in solved]
         if set(rewards) != {1.0}:
             failed = next(trial.graded for trial in solved if trial.reward != 1.0)
             kind = "flaky: " if 1.0 in rewards else ""
             why = f"{failed.verdict.reason} {failed.log.strip()[-300:]}"
             return f"{kind}the solution earns {rewards}: {why}", ""
-        idle = [self._run(task, nop).reward for _ in range(self.repeat)]
-        return (f"doing nothing earns {idle}" if set(idle) != {0.0} else ""), solved[
-            0
-        ].graded.grading
+        idle = [self._run(task, nop).reward for _ in range(REPEAT)]
+        fault = "" if set(idle) == {0.0} else f"doing nothing earns {idle}"
+        return fault, solved[0].graded.grading
 
     def _run(self, task: HarborTask, agent: Agent) -> Trial:
         trial = run_trial(task, agent, self.box)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ....sandbox import Sandbox, Session, SessionEnded
-from ..trial import opened
+from ..trial import start
 from .maker import Made, Maker, Refused, made_of
 from .repository import Repository, is_test, is_test_module
 from .writer import Draft, expecting, safe_name, settings_of, write_task
@@ -120,7 +120,7 @@ def _measured(draft: Draft, maker: Maker) -> Draft:
     folder = maker.folder(f"{draft.name}.measured")
     task = write_task(draft, folder, "inside")
     try:
-        with opened(maker.box, task) as session:
+        with start(maker.box, task) as session:
             session.put("/tests", folder / "tests")
             session.put("/solution", folder / "solution")
             before = [_outcomes(session, draft.timeout_s)]

@@ -286,41 +286,44 @@ class Guard:
             opener: Any = None,
         ) -> Any:
             if opener is None and not is_plain(file):
-                opener = open_for_all
+                opener = _open_for_all
             return open_plain(file, mode, buffering, encoding, errors, newline, closefd, opener)
 
-        def open_for_all(path: Any, flags: int) -> int:
+        def _open_for_all(path: Any, flags: int) -> int:
             return open_checked(path, flags, 0o666)
 
-        @contextlib.contextmanager
-        def looked_at(path: Any, *, write: bool) -> Iterator[int]:
-            file = checked(open_file(path, os.O_PATH | os.O_CLOEXEC), path, write=write)
-            try:
-                yield file
-            finally:
-                os.close(file)
+        def look(path: Any) -> int:
+            return checked(open_file(path, os.O_PATH | os.O_CLOEXEC), path, write=False)
 
         def stat_checked(path: Any, *, dir_fd: Any = None, follow_symlinks: bool = True) -> Any:
             if dir_fd is not None or not follow_symlinks or is_plain(path):
                 return stat(path, dir_fd=dir_fd, follow_symlinks=follow_symlinks)
-            with looked_at(path, write=False) as file:
+            file = look(path)
+            try:
                 return stat(file)
+            finally:
+                os.close(file)
 
         def chmod_checked(
             path: Any, mode: int, *, dir_fd: Any = None, follow_symlinks: bool = True
         ) -> None:
             if dir_fd is not None or not follow_symlinks or is_plain(path):
                 return chmod(path, mode, dir_fd=dir_fd, follow_symlinks=follow_symlinks)
-            with looked_at(path, write=True) as file:
+            file = checked(open_file(path, os.O_PATH | os.O_CLOEXEC), path, write=True)
+            try:
                 return chmod(f"/proc/self/fd/{file}", mode)
+            finally:
+                os.close(file)
 
         anything: Any = builtins
         anything.open = opened
         anything = io
         anything.open = opened
-        kept = {"tarfile": "bltn_open", "bz2": "_builtin_open", "tokenize": "_builtin_open"}
-        for name in kept.keys() & sys.modules:
-            setattr(sys.modules[name], kept[name], opened)
+        for name, attribute in (
+            *(("tarfile", "bltn_open"), ("bz2", "_builtin_open"), ("tokenize", "_builtin_open")),
+        ):
+            if name in sys.modules:
+                setattr(sys.modules[name], attribute, opened)
         anything = os
         anything.open, anything.stat, anything.chmod = open_checked, stat_checked, chmod_checked
 

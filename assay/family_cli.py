@@ -248,9 +248,8 @@ def _agreement(pairs: Sequence[tuple[Word, Word]]) -> list[str]:
     opened = sum(other == "too small to tell" for _, other in decided)
     opposite = len(decided) - same - opened
     return [
-        f"A second run, with seeds from 1000, covers {len(decided)} of the decided claims: {same} "
-        f"have the same verdict, {opened} are too small to tell, and {opposite} have the opposite "
-        "one.\n"
+        f"A run with other seeds covers {len(decided)} of the decided claims: {same} have the same "
+        f"verdict, {opened} are too small to tell, and {opposite} have the opposite one.\n"
     ]
 
 

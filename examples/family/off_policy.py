@@ -148,8 +148,10 @@ STUDY = Study(
         "prompts, and eight rollouts at a learning rate of 3e-4: there every method falls below "
         "its start, with each of three seeds. A guard of the learner stops at a drift of 1 by "
         "default, and is opened here. What clipping saves a large model from, with replies of "
-        "thousands of tokens, this does not show."
+        "thousands of tokens, this does not show. The seeds from 1000 decide; the eight from 0 "
+        "were the pilot, whose spread asked for twice as many."
     ),
+    seeds=16,
     arms={
         "one update a rollout": arm("grpo", epochs=1, minibatches=1),
         "GRPO": arm("grpo"),

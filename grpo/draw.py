@@ -88,6 +88,8 @@ class StopStrings:
             raise ValueError(f"stop must be a list of texts, none empty, got {strings!r}")
         self.strings = tuple(strings)
         self._tokenizer = tokenizer
+        self._last = {s[-1] for s in self.strings}
+        self._may_complete: dict[int, bool] = {}
         # A token is at least a byte of text. A few more, as the first may lose its leading space.
         self.window = max((len(s.encode()) for s in self.strings), default=0) + 4
 
@@ -95,11 +97,23 @@ class StopStrings:
         return bool(self.strings)
 
     def complete(self, ids: Sequence[int]) -> bool:
-        """Whether these tokens, of which only the last is new, complete a text."""
-        if not self.strings:
-            return False
-        text = self._tokenizer.decode(list(ids[-self.window :]), skip_special_tokens=True)
-        return any(s in text for s in self.strings)
+        """Whether the last of these tokens, the only one not asked about yet, completes a text."""
+        return (
+            bool(self.strings)
+            and self._may(ids[-1])
+            and any(s in self._decode(ids[-self.window :]) for s in self.strings)
+        )
+
+    def _may(self, token: int) -> bool:
+        """Whether the token's text has a last character of a string, or is part of a character."""
+        if token not in self._may_complete:
+            text = self._decode([token, token])  # alone, some tokenizers drop its leading space
+            self._may_complete[token] = "\ufffd" in text or not self._last.isdisjoint(text)
+        return self._may_complete[token]
+
+    def _decode(self, ids: Sequence[int]) -> str:
+        text: str = self._tokenizer.decode(list(ids), skip_special_tokens=True)
+        return text
 
 
 _BLOCK = 256  # tokens whose probabilities are summed before any single one is looked at

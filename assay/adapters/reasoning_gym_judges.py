@@ -37,7 +37,7 @@ class _Same(Verifier):
 
     def _canonical(self, text: str) -> Any:
         """Return what must be equal, ``None`` if the text cannot be read."""
-        raise NotImplementedError
+        raise NotImplementedError  # each subclass has its own form
 
 
 class SameLines(_Same):

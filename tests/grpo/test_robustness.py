@@ -199,10 +199,10 @@ def test_of_two_commands_that_start_together_one_refuses(model_dir: Path, tmp_pa
         subprocess.Popen(command, cwd=tmp_path, env=quiet(), stderr=subprocess.PIPE, text=True)
         for _ in "ab"
     ]
-    told = [process.communicate(timeout=120)[1] for process in both]
+    errors = [process.communicate(timeout=120)[1] for process in both]
     codes = [process.returncode for process in both]
-    assert sorted(codes) == [0, 2], told
-    refused = " ".join(told[codes.index(2)].split())
+    assert sorted(codes) == [0, 2], errors
+    refused = " ".join(errors[codes.index(2)].split())
     assert "another process is training in" in refused or "already holds a run" in refused
     steps = [row["step"] for row in read_metrics(tmp_path / "out" / "metrics.jsonl")]
     assert steps == [0, 1, 2]
@@ -252,8 +252,8 @@ def test_a_reward_that_hangs_stops_the_run_by_name(model_dir: Path, tmp_path: Pa
         timeout=240,  # of a process that would hang for ever
     )
     assert ended.returncode == 1
-    told = [line for line in ended.stderr.splitlines() if "RolloutTimeout: " in line]
-    for line, chunks, thread in zip(told, (2, 1), ("assay-judge", "MainThread"), strict=True):
+    timeouts = [line for line in ended.stderr.splitlines() if "RolloutTimeout: " in line]
+    for line, chunks, thread in zip(timeouts, (2, 1), ("assay-judge", "MainThread"), strict=True):
         assert "RolloutTimeout: the rollout of step 2 has taken more than 4 s" in line
         assert f"{thread} is in digit (<string>:" in line
         assert "raise max_rollout_s" in line

@@ -122,8 +122,8 @@ def test_nothing_reaches_the_supervisor_or_the_machine(s: Session) -> None:
 def attacks() -> Iterator[tuple[int, str, bytes]]:
     """Yield user, name and program of each attack of the suite that is one on a session too.
 
-    Somebody else may do less than root, so only runs what tells whether it got something, where
-    root may. Attacks on the interpreter are on the guest of a slot, which no session has.
+    Another user has fewer rights than root, and so runs only the attacks that report success.
+    Attacks on the interpreter are on the guest of a slot, which no session has.
     """
     for path in sorted(FOLDER.glob("*.txt")):
         for text in re.split(r"^### ", path.read_text("utf-8"), flags=re.MULTILINE)[1:]:

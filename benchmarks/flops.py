@@ -22,7 +22,8 @@ from typing import Any
 import torch
 from transformers import Qwen2Config
 
-from assay.grpo import GRPOConfig, Row, accumulate_gradient, shared_forward
+from assay.grpo import GRPOConfig, Row, accumulate_gradient
+from assay.grpo.logprobs import shared_forward
 from assay.plan.estimate import read_config
 from assay.plan.trace import FakeModel, rows_of_step
 

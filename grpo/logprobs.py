@@ -15,6 +15,7 @@ chosen tokens, D hidden size, V vocabulary.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import linear
 
 from .batch import Batch, Row, by_prompt, longest_row, micro_batches, require_positions
 from .model import causal_lm, checkpointed, computed_dtype, computing, first_that_agrees
@@ -91,13 +93,12 @@ class _ChosenLogprobs(torch.autograd.Function):
         wide = torch.promote_types(hidden.dtype, torch.float32)
         count = hidden.shape[0]
         logprobs, entropy, normalizer = (hidden.new_empty(count, dtype=wide) for _ in range(3))
+        read = _compiled(_read_logits) if hidden.is_cuda else _read_logits
         for start in range(0, count, rows):
             part = slice(start, start + rows)
-            z = _logits(hidden[part], cast, cast_bias, temperature, wide)
-            normalizer[part] = z.logsumexp(-1)
-            logprobs[part] = z.gather(1, targets[part, None])[:, 0] - normalizer[part]
-            z -= normalizer[part, None]
-            entropy[part] = -(z.exp() * _finite(z)).sum(-1)
+            z = linear(hidden[part], cast, cast_bias)
+            found = read(z, targets[part], temperature)
+            logprobs[part], entropy[part], normalizer[part] = found
         ctx.save_for_backward(hidden, weight, bias, targets, normalizer, entropy)
         ctx.temperature, ctx.rows = temperature, rows
         ctx.set_materialize_grads(False)  # an unused entropy then has the gradient None
@@ -106,48 +107,89 @@ class _ChosenLogprobs(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         hidden, weight, bias, targets, normalizer, entropy = ctx.saved_tensors
-        of_logprobs, of_entropy = gradients
         cast, cast_bias = weight.to(hidden.dtype), None if bias is None else bias.to(hidden.dtype)
-        wide = normalizer.dtype
+        wide, on_gpu = normalizer.dtype, hidden.is_cuda
         wanted = dict(zip(("hidden", "weight", "bias"), ctx.needs_input_grad, strict=False))
         d_hidden = torch.zeros_like(hidden) if wanted["hidden"] else None
         d_weight = torch.zeros_like(weight, dtype=wide) if wanted["weight"] else None
         d_bias = torch.zeros_like(bias, dtype=wide) if wanted["bias"] else None
+        slope = _compiled(_slope_of_logits) if on_gpu else _slope_of_logits
         for start in range(0, hidden.shape[0], ctx.rows):
             part = slice(start, start + ctx.rows)
-            z = _logits(hidden[part], cast, cast_bias, ctx.temperature, wide)
-            z -= normalizer[part, None]  # log p
-            upward: Tensor | float = 0.0  # what of the gradient is p times something
-            if of_entropy is not None:
-                upward = (_finite(z) + entropy[part, None]).mul_(-of_entropy[part, None])
-            d_z = z.exp_()
-            if of_logprobs is None:
-                d_z *= upward
-            else:
-                d_z *= upward - of_logprobs[part, None]
-                d_z.scatter_add_(1, targets[part, None], of_logprobs[part, None])
-            if ctx.temperature != 1.0:
-                d_z /= ctx.temperature
+            z = linear(hidden[part], cast, cast_bias)
+            known = targets[part], normalizer[part], entropy[part]
+            of_logprobs, of_entropy = (None if x is None else x[part] for x in gradients)
+            dtype = hidden.dtype if on_gpu else wide
+            d_z = slope(z, *known, of_logprobs, of_entropy, ctx.temperature, dtype)
             if d_bias is not None:
-                d_bias += d_z.sum(0)
+                d_bias += d_z.sum(0, dtype=wide)
             if d_hidden is not None:
                 d_hidden[part] = d_z.to(hidden.dtype) @ cast
-            if d_weight is not None:
+            if d_weight is not None and d_z.dtype == wide:
                 d_weight.addmm_(d_z.t(), hidden[part].to(wide))
+            elif d_weight is not None:  # summed in float32, at the speed of bfloat16
+                torch.addmm(d_weight, d_z.t(), hidden[part], out_dtype=wide, out=d_weight)
         d_bias = None if d_bias is None else d_bias.to(bias.dtype)
         d_weight = None if d_weight is None else d_weight.to(weight.dtype)
         return d_hidden, d_weight, d_bias, None, None, None
 
 
+def _read_logits(z: Tensor, targets: Tensor, temperature: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Read log-probabilities of the targets, entropies and normalizers [n] off logits [n, V].
+
+    It writes into the logits, as new memory costs a CPU as much as the sums.
+    """
+    log_p = _scaled(z, temperature)
+    normalizer = log_p.logsumexp(-1)
+    log_p -= normalizer[:, None]
+    entropy = -(log_p.exp() * _finite(log_p)).sum(-1)
+    return log_p.gather(1, targets[:, None])[:, 0], entropy, normalizer
+
+
+def _slope_of_logits(
+    z: Tensor,
+    targets: Tensor,
+    normalizer: Tensor,
+    entropy: Tensor,
+    of_logprobs: Tensor | None,
+    of_entropy: Tensor | None,
+    temperature: float,
+    dtype: torch.dtype,
+) -> Tensor:
+    """Turn logits into their gradient [n, V], given those of what was read [n]."""
+    log_p = _scaled(z, temperature)
+    log_p -= normalizer[:, None]
+    upward: Tensor | float = 0.0  # what of the gradient is p times something
+    if of_entropy is not None:
+        upward = (_finite(log_p) + entropy[:, None]).mul_(-of_entropy[:, None])
+    d_z = log_p.exp_()
+    if of_logprobs is None:
+        d_z *= upward
+    else:
+        d_z *= upward - of_logprobs[:, None]
+        if z.is_cuda:  # in one kernel with the rest
+            chosen = torch.arange(z.shape[1], device=z.device) == targets[:, None]
+            d_z = torch.where(chosen, d_z + of_logprobs[:, None], d_z)
+        else:
+            d_z.scatter_add_(1, targets[:, None], of_logprobs[:, None])
+    if temperature != 1.0:
+        d_z /= temperature
+    return d_z.to(dtype)
+
+
+@functools.cache
+def _compiled(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Fuse what is computed of each logit, which memory bounds on a GPU."""
+    return torch.compile(call)
+
+
 def _finite(log_p: Tensor) -> Tensor:
     """A logit of minus infinity has p = 0, and p log p must not be 0 times infinity."""
-    return log_p.clamp(min=torch.finfo(log_p.dtype).min)
+    return log_p.clamp(min=-1e9)  # p is 0 far above it, and a gradient times it is finite
 
 
-def _logits(
-    hidden: Tensor, weight: Tensor, bias: Tensor | None, temperature: float, dtype: torch.dtype
-) -> Tensor:
-    z = torch.nn.functional.linear(hidden, weight, bias).to(dtype)
+def _scaled(z: Tensor, temperature: float) -> Tensor:
+    z = z.to(torch.promote_types(z.dtype, torch.float32))
     return z if temperature == 1.0 else z / temperature
 
 

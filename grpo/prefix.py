@@ -236,20 +236,22 @@ def attend_by_blocks(
         numbers = numbers[reply.there]
         group = torch.cat([groups[prompt.there], numbers // layout.replies])
         own = torch.cat([numbers.new_full((len(prompt.places),), -1), numbers])
-        place = layout.positions
+        place, n = layout.positions, len(layout.positions)
+        # A tensor: a number would be compiled into the code, one for each window.
+        reach = torch.tensor(n if window is None else window, device=device)
 
         def seen(b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
             found = (group[q] == group[k]) & ((own[k] == -1) | (own[k] == own[q]))
-            found = found & (place[k] <= place[q])
-            return found if window is None else found & (place[q] - place[k] < window)
+            return found & (place[k] <= place[q]) & (place[q] - place[k] < reach)
 
-        n = len(place)
-        layout.masks["blocks", window] = create_block_mask(seen, None, None, n, n, device=device)
+        make = create_block_mask if device.type == "cpu" else _compiled(create_block_mask)
+        with torch.no_grad():
+            layout.masks["blocks", window] = make(seen, None, None, n, n, device=device)
 
     def capped(score: Tensor, *_: Any) -> Tensor:
         return score if not softcap else softcap * torch.tanh(score / softcap)
 
-    attend = flex_attention if query.device.type == "cpu" else _compiled_flex_attention()
+    attend = flex_attention if query.device.type == "cpu" else _compiled(flex_attention)
     found: Tensor = attend(
         query,
         key,
@@ -263,5 +265,6 @@ def attend_by_blocks(
 
 
 @functools.cache
-def _compiled_flex_attention() -> Any:
-    return torch.compile(flex_attention, dynamic=True)
+def _compiled(call: Any) -> Any:
+    """Compile a function of flex attention, which as it is holds a number for each pair."""
+    return torch.compile(call, dynamic=True)

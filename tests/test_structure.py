@@ -1,6 +1,7 @@
 """The rooms: who may import whom, what ships, and what import assay costs."""
 
 import ast
+import importlib
 import subprocess
 import sys
 import tomllib
@@ -105,6 +106,17 @@ def test_no_file_of_a_room_imports_itself(room) -> None:
         for path in leaves:
             del files[path]
     assert not files, f"these import each other: {[str(path.relative_to(ROOT)) for path in files]}"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda p: p.stem)
+def test_a_benchmark_imports_names_that_are_there(path) -> None:
+    """No other test runs the benchmarks, most of which take minutes."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "assay":
+            module = importlib.import_module(node.module)
+            for alias in node.names:
+                if not hasattr(module, alias.name):  # then it is a module
+                    importlib.import_module(f"{node.module}.{alias.name}")
 
 
 def test_every_folder_with_code_is_in_the_wheel() -> None:

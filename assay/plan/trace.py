@@ -4,7 +4,8 @@ Tensors of integers and masks are real, as shapes depend on their values; weight
 computed of them are fake, shapes without numbers. A number that is read from a fake tensor is 1.
 
 A build of torch without CUDA has no fake CUDA tensors with gradients, so all is traced as on a
-CPU; for a GPU, attention is replaced by what flex attention's kernels keep and compute.
+CPU; for a GPU, attention and what is computed of each logit are replaced by what its kernels
+keep and compute.
 """
 
 from __future__ import annotations
@@ -99,11 +100,17 @@ class FakeModel:
         counter.mod_tracker = _NoModules()  # type: ignore[assignment]
         with ExitStack() as stack:
             if self._gpu:
+                vocabulary = self.model.config.get_text_config().vocab_size
+                stack.enter_context(
+                    mock.patch.multiple(
+                        logprobs,
+                        CHUNK_ELEMENTS=logprobs.CHUNK_TOKENS * vocabulary,
+                        _read_logits=_read_logits,
+                        _slope_of_logits=_slope_of_logits,
+                    )
+                )
                 attend = mock.patch.object(prefix, "attend_by_copies", self._attend)
                 stack.enter_context(attend)
-                vocabulary = self.model.config.get_text_config().vocab_size
-                logits = logprobs.CHUNK_TOKENS * vocabulary
-                stack.enter_context(mock.patch.object(logprobs, "CHUNK_ELEMENTS", logits))
             stack.enter_context(_Shapes(self._fake))
             stack.enter_context(counter)
             yield found
@@ -142,6 +149,17 @@ class FakeModel:
     def add_attention(self, products: int, pairs: int, query: Tensor) -> None:
         """Count some products of [pairs, head size] in all heads."""
         self._attention_flops += 2 * products * pairs * query.shape[1] * query.shape[2]
+
+
+def _read_logits(z: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """Stand in for the kernel that reads logits on a GPU, which keeps three numbers of a token."""
+    found = z.new_empty(3, z.shape[0], dtype=torch.promote_types(z.dtype, torch.float32))
+    return found[0], found[1], found[2]
+
+
+def _slope_of_logits(z: Tensor, *_: Any) -> Tensor:
+    """Stand in for the kernel that computes the gradient of logits on a GPU."""
+    return torch.empty_like(z)
 
 
 class _NoModules:
@@ -331,6 +349,7 @@ def _added(_: Any, a: Any, b: Any, *__: Any, out_shape: Any = None, **___: Any) 
 
 # What FlopCounterMode passes over.
 _UNCOUNTED = {
+    _aten.addmm: _added,  # with a dtype of its result
     _aten.addmm_: _added,
     _aten._scaled_dot_product_flash_attention_for_cpu: _attended,
     _aten._scaled_dot_product_flash_attention_for_cpu_backward: _attended_backward,

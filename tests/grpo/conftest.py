@@ -35,6 +35,13 @@ def tokenizer(model_dir: Path) -> Any:
     return load_model(model_dir)[1]
 
 
+@pytest.fixture(params=["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"])
+def device(request: pytest.FixtureRequest) -> str:
+    """Each device of the machine that runs the tests."""
+    name: str = request.param
+    return name
+
+
 class Digits:
     """Stands where an environment does: a reply that begins with a digit earns 1.
 

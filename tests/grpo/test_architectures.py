@@ -46,7 +46,7 @@ TOKENS: dict[str, Any] = {
 }
 SIZES: dict[str, Any] = {
     **TOKENS,
-    "hidden_size": 32,
+    "hidden_size": 64,  # heads of 16, the least that flex attention's kernels take
     "num_hidden_layers": 2,
     "num_attention_heads": 4,
     "num_key_value_heads": 2,
@@ -56,7 +56,7 @@ SIZES: dict[str, Any] = {
 EXPERTS: dict[str, Any] = {"num_experts_per_tok": 2, "moe_intermediate_size": 24}
 MAMBA: dict[str, Any] = {"mamba_n_heads": 8, "mamba_d_head": 8, "mamba_d_state": 8}
 DELTA: dict[str, Any] = {
-    "head_dim": 8,
+    "head_dim": 16,
     "linear_num_key_heads": 2,
     "linear_num_value_heads": 4,
     "linear_key_head_dim": 8,
@@ -84,7 +84,7 @@ ARCHITECTURES: dict[str, tuple[str, dict[str, Any]]] = {
     "llama-dynamic": ("LlamaConfig", {
         "max_position_embeddings": ROPE, **rope("dynamic", factor=4.0)}),
     "llama4-chunks": ("Llama4TextConfig", {
-        "attention_chunk_size": WINDOW, "num_local_experts": 2, "head_dim": 8,
+        "attention_chunk_size": WINDOW, "num_local_experts": 2, "head_dim": 16,
         "intermediate_size_mlp": 48, "no_rope_layers": [1, 0], "moe_layers": [1]}),
     "qwen2": ("Qwen2Config", {}),
     "qwen2-window": ("Qwen2Config", {
@@ -92,48 +92,51 @@ ARCHITECTURES: dict[str, tuple[str, dict[str, Any]]] = {
     "qwen3": ("Qwen3Config", {"head_dim": 16}),
     "mistral": ("MistralConfig", {"sliding_window": WINDOW}),
     "gemma2": ("Gemma2Config", {
-        **SLIDING, "head_dim": 8, "query_pre_attn_scalar": 8, "attn_logit_softcapping": 2.0,
+        **SLIDING, "head_dim": 16, "query_pre_attn_scalar": 8, "attn_logit_softcapping": 2.0,
         "final_logit_softcapping": 3.0}),
-    "gemma3": ("Gemma3TextConfig", {**SLIDING, "head_dim": 8, "query_pre_attn_scalar": 8}),
+    "gemma3": ("Gemma3TextConfig", {**SLIDING, "head_dim": 16, "query_pre_attn_scalar": 8}),
     "phi3-longrope": ("Phi3Config", {
         "original_max_position_embeddings": ROPE,
-        **rope("longrope", short_factor=[1.0, 1.1, 1.2, 1.3], long_factor=[2.0, 3.0, 4.0, 5.0],
+        **rope("longrope", short_factor=[1.0 + i / 10 for i in range(8)],
+               long_factor=[2.0 + i / 2 for i in range(8)],
                original_max_position_embeddings=ROPE, factor=2.0)}),
     "gpt2": ("GPT2Config", {
-        "hidden_size": None, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": LONGEST,
+        "hidden_size": None, "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": LONGEST,
         "max_position_embeddings": None, "num_hidden_layers": None, "num_attention_heads": None,
         "num_key_value_heads": None, "intermediate_size": None}),
     "gpt-neox": ("GPTNeoXConfig", {"num_key_value_heads": None}),
     "gpt-oss": ("GptOssConfig", {
-        **SLIDING, "head_dim": 8, "num_local_experts": 4, "num_experts_per_tok": 2,
+        **SLIDING, "head_dim": 16, "num_local_experts": 4, "num_experts_per_tok": 2,
         **rope("default")}),
     "olmo2": ("Olmo2Config", {}),
     "olmo3": ("Olmo3Config", SLIDING),
-    "cohere2": ("Cohere2Config", {**SLIDING, "head_dim": 8}),
+    "cohere2": ("Cohere2Config", {**SLIDING, "head_dim": 16}),
     "granite": ("GraniteConfig", {"logits_scaling": 3.0, "attention_multiplier": 0.3}),
     "bloom-alibi": ("BloomConfig", {
         "n_layer": 2, "n_head": 4, "num_hidden_layers": None, "num_attention_heads": None,
         "num_key_value_heads": None, "intermediate_size": None, "max_position_embeddings": None}),
     "opt": ("OPTConfig", {
         "ffn_dim": 48, "num_key_value_heads": None, "intermediate_size": None,
-        "word_embed_proj_dim": 32}),
+        "word_embed_proj_dim": 64}),
     "mixtral": ("MixtralConfig", {"num_local_experts": 4, "num_experts_per_tok": 2}),
-    "qwen3-moe": ("Qwen3MoeConfig", {"head_dim": 8, "num_experts": 4, **EXPERTS}),
+    "qwen3-moe": ("Qwen3MoeConfig", {"head_dim": 16, "num_experts": 4, **EXPERTS}),
     "jamba": ("JambaConfig", {
         "attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2,
         "expert_layer_offset": 1, "num_experts": 2, "num_experts_per_tok": 1,
         "mamba_d_state": 8, "mamba_dt_rank": 4}),
     "bamba": ("BambaConfig", {
-        **MAMBA, "attn_layer_indices": [1], "mamba_n_groups": 1, "mamba_chunk_size": 16}),
+        **MAMBA, "mamba_n_heads": 16, "attn_layer_indices": [1], "mamba_n_groups": 1,
+        "mamba_chunk_size": 16}),
     "falcon-h1": ("FalconH1Config", {
-        **MAMBA, "mamba_d_ssm": 64, "mamba_n_groups": 1, "mamba_chunk_size": 16, "head_dim": 8}),
+        **MAMBA, "mamba_d_ssm": 64, "mamba_n_groups": 1, "mamba_chunk_size": 16, "head_dim": 16}),
     "zamba2": ("Zamba2Config", {
-        "mamba_d_state": 8, "mamba_headdim": 16, "n_mamba_heads": 4, "mamba_ngroups": 1,
-        "chunk_size": 16, "num_mem_blocks": 1, "layers_block_type": ["mamba", "hybrid"],
+        "hidden_size": 32, "mamba_d_state": 8, "mamba_headdim": 16, "n_mamba_heads": 4,
+        "mamba_ngroups": 1, "chunk_size": 16, "num_mem_blocks": 1,
+        "layers_block_type": ["mamba", "hybrid"],
         "hybrid_layer_ids": [1]}),
     "nemotron-h": ("NemotronHConfig", {
         "layers_block_type": ["mamba", "attention"], "mamba_num_heads": 8, "mamba_head_dim": 8,
-        "ssm_state_size": 8, "n_groups": 1, "chunk_size": 16, "head_dim": 8}),
+        "ssm_state_size": 8, "n_groups": 1, "chunk_size": 16, "head_dim": 16}),
     "lfm2": ("Lfm2Config", {"layer_types": ["conv", "full_attention"]}),
     "qwen3-next": ("Qwen3NextConfig", {
         **DELTA, **EXPERTS, "num_experts": 4, "shared_expert_intermediate_size": 24}),
@@ -143,7 +146,7 @@ ARCHITECTURES: dict[str, tuple[str, dict[str, Any]]] = {
         "v_head_dim": 8, "n_routed_experts": 4, "n_group": 2, "topk_group": 1, **EXPERTS,
         "first_k_dense_replace": 1, "num_key_value_heads": 4}),
     "gemma4": ("Gemma4TextConfig", {
-        **SLIDING, "head_dim": 8, "global_head_dim": 8, "hidden_size_per_layer_input": 8,
+        **SLIDING, "head_dim": 16, "global_head_dim": 16, "hidden_size_per_layer_input": 8,
         "vocab_size_per_layer_input": 100, "num_kv_shared_layers": 0}),
     "gpt-neo-local": ("GPTNeoConfig", {
         "num_layers": 2, "num_heads": 4, "attention_types": [[["global", "local"], 1]],
@@ -167,13 +170,13 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
         **SIZES, "max_position_embeddings": None, "num_hidden_layers": 3,
         "attention_window_size": WINDOW}),
     "minimax": ("MiniMaxConfig", {
-        **SIZES, "head_dim": 8, "layer_types": ["linear_attention", "full_attention"],
+        **SIZES, "head_dim": 16, "layer_types": ["linear_attention", "full_attention"],
         "num_local_experts": 2, "block_size": 16}),
 }  # fmt: skip
 LENGTH_DEPENDENT = ("llama-dynamic", "phi3-longrope")
 
 
-def build(name: str, **others: Any) -> Any:
+def build(name: str, device: str = "cpu", **others: Any) -> Any:
     """The model, with weights that are none of those that a fresh one has: norms 1, biases 0."""
     kind, settings = ARCHITECTURES[name]
     settings = {k: v for k, v in {**SIZES, **settings, **others}.items() if v is not None}
@@ -184,7 +187,7 @@ def build(name: str, **others: Any) -> Any:
         for parameter in model.parameters():
             parameter += 0.15 * torch.randn_like(parameter)
     model.generation_config.eos_token_id = None  # replies go on up to their limit
-    return model
+    return model.to(device)
 
 
 def tokens(n: int, seed: int) -> tuple[int, ...]:
@@ -213,16 +216,17 @@ def own_logprobs(model: Any, rows: list[list[Row]]) -> list[torch.Tensor]:
     """Of the policy's tokens of each row, by the model's own logits of that row alone."""
     found = []
     for row in (r for group in rows for r in group):
-        ids = torch.tensor([[*row.prompt, *row.reply]])
+        ids = torch.tensor([[*row.prompt, *row.reply]], device=model.device)
         logprobs = model(input_ids=ids, use_cache=False).logits[0].float().log_softmax(-1)
-        chosen = logprobs[len(row.prompt) - 1 : -1].gather(1, torch.tensor(row.reply)[:, None])
+        reply = ids[0, len(row.prompt) :, None]
+        chosen = logprobs[len(row.prompt) - 1 : -1].gather(1, reply)
         found.append(chosen[torch.tensor(row.written), 0])
     return found
 
 
 def picked_logprobs(model: Any, forward: Callable[..., Any], rows: Any) -> list[torch.Tensor]:
     """The same by a forward on one batch."""
-    batch = Batch.of(rows)
+    batch = Batch.of(rows, device=model.device)
     logprobs, _ = forward(model, batch, 1.0)
     return [
         logprobs[p, g][batch.mask[p, g]] for p, group in enumerate(rows) for g in range(len(group))
@@ -233,13 +237,13 @@ def gradient(model: Any, logprobs: list[torch.Tensor]) -> torch.Tensor:
     """Of a sum in which every token has another weight."""
     model.zero_grad()
     flat = torch.cat(logprobs)
-    (flat * torch.linspace(-1, 1.5, len(flat))).sum().backward()
+    (flat * torch.linspace(-1, 1.5, len(flat), device=flat.device)).sum().backward()
     return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
 
 
 @pytest.mark.parametrize("name", list(ARCHITECTURES))
-def test_log_probabilities_and_gradients_are_the_models_own(name: str) -> None:
-    model = build(name)
+def test_log_probabilities_and_gradients_are_the_models_own(name: str, device: str) -> None:
+    model = build(name, device)
     _, forward = choose_forward(model)
     wanted = own_logprobs(model, CASES)
     found = picked_logprobs(model, forward, CASES)
@@ -252,22 +256,26 @@ def test_log_probabilities_and_gradients_are_the_models_own(name: str) -> None:
 
 @torch.no_grad()
 @pytest.mark.parametrize("name", list(ARCHITECTURES))
-def test_the_most_likely_tokens_are_those_of_generate(name: str) -> None:
+def test_the_most_likely_tokens_are_those_of_generate(name: str, device: str) -> None:
     """Two replies to each prompt of a batch, against each prompt alone, across the window."""
-    model = build(name)
+    model = build(name, device)
     prompts = [tokens(n, n) for n in (3, 14, 20, 40)]
     found = sample(model, [p for p in prompts for _ in "ab"], max_new_tokens=20, temperature=0.0)
     for i, prompt in enumerate(prompts):
-        made = model.generate(torch.tensor([prompt]), do_sample=False, max_new_tokens=20)
+        made = model.generate(
+            torch.tensor([prompt], device=device), do_sample=False, max_new_tokens=20
+        )
         wanted = made[0, len(prompt) :].tolist()
         assert found[2 * i].ids == found[2 * i + 1].ids == wanted
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("name", list(ARCHITECTURES))
-def test_tokens_are_sampled_with_the_log_probabilities_that_are_trained(name: str) -> None:
+def test_tokens_are_sampled_with_the_log_probabilities_that_are_trained(
+    name: str, device: str
+) -> None:
     """Rows that are done leave the batch on the way."""
-    model = build(name)
+    model = build(name, device)
     prompts = [tokens(n, n) for n in (3, 3, 14, 14, 40)]
     replies = sample(model, prompts, max_new_tokens=20, eos_ids=range(15), seed=3)
     assert len({len(reply.ids) for reply in replies}) > 1
@@ -279,7 +287,7 @@ def test_tokens_are_sampled_with_the_log_probabilities_that_are_trained(name: st
 
 
 @pytest.mark.parametrize("name", list(ARCHITECTURES))
-def test_three_steps_of_training(name: str, digits: Any, tmp_path: Path) -> None:
+def test_three_steps_of_training(name: str, device: str, digits: Any, tmp_path: Path) -> None:
     """What is sampled is what is trained, before each update; the model is saved and comes back."""
 
     class Halves(digits):  # type: ignore[misc]
@@ -289,7 +297,7 @@ def test_three_steps_of_training(name: str, digits: Any, tmp_path: Path) -> None
             verdict = Verdict.correct() if place % 2 else Verdict.wrong("even")
             return replace(super()._episode(task, reply, place), verdict=verdict)
 
-    model, tokenizer = build(name), character_tokenizer()
+    model, tokenizer = build(name, device), character_tokenizer()
     before = [p.detach().clone() for p in model.parameters()]
     config = GRPOConfig(
         steps=3,
@@ -304,7 +312,11 @@ def test_three_steps_of_training(name: str, digits: Any, tmp_path: Path) -> None
     rows = read_metrics(tmp_path / "metrics.jsonl")[1:]
     assert [row["updates"] for row in rows] == [1, 1, 1]
     assert not all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
-    again = AutoModelForCausalLM.from_pretrained(tmp_path / "checkpoints" / "step-000003").eval()
+    again = (
+        AutoModelForCausalLM.from_pretrained(tmp_path / "checkpoints" / "step-000003")
+        .eval()
+        .to(device)
+    )
     for a, b in zip(own_logprobs(again, CASES), own_logprobs(model, CASES), strict=True):
         assert torch.allclose(a, b, atol=1e-5)
 

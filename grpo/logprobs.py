@@ -16,6 +16,7 @@ chosen tokens, D hidden size, V vocabulary.
 from __future__ import annotations
 
 import functools
+import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from .batch import Batch, Row, by_prompt, longest_row, micro_batches, require_po
 from .model import causal_lm, checkpointed, computed_dtype, computing, first_that_agrees
 from .prefix import shared_hidden
 
+_log = logging.getLogger(__name__)
 CHUNK_ELEMENTS = 1 << 22
 """Logits that exist at a time on a CPU: 16 MiB of float32, which its caches serve."""
 CHUNK_TOKENS = 1024
@@ -93,7 +95,7 @@ class _ChosenLogprobs(torch.autograd.Function):
         wide = torch.promote_types(hidden.dtype, torch.float32)
         count = hidden.shape[0]
         logprobs, entropy, normalizer = (hidden.new_empty(count, dtype=wide) for _ in range(3))
-        read = _compiled(_read_logits) if hidden.is_cuda else _read_logits
+        read = _fused(_read_logits, hidden.device.type)
         for start in range(0, count, rows):
             part = slice(start, start + rows)
             z = linear(hidden[part], cast, cast_bias)
@@ -113,7 +115,7 @@ class _ChosenLogprobs(torch.autograd.Function):
         d_hidden = torch.zeros_like(hidden) if wanted["hidden"] else None
         d_weight = torch.zeros_like(weight, dtype=wide) if wanted["weight"] else None
         d_bias = torch.zeros_like(bias, dtype=wide) if wanted["bias"] else None
-        slope = _compiled(_slope_of_logits) if on_gpu else _slope_of_logits
+        slope = _fused(_slope_of_logits, hidden.device.type)
         for start in range(0, hidden.shape[0], ctx.rows):
             part = slice(start, start + ctx.rows)
             z = linear(hidden[part], cast, cast_bias)
@@ -178,8 +180,16 @@ def _slope_of_logits(
 
 
 @functools.cache
-def _compiled(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Fuse what is computed of each logit, which memory bounds on a GPU."""
+def _fused(call: Callable[..., Any], device: str) -> Callable[..., Any]:
+    """Compile what memory bounds on a GPU into one kernel, if torch finds what it compiles with."""
+    if device == "cpu":
+        return call
+    try:
+        torch.compile(torch.sin)(torch.zeros(2, device=device))
+    except Exception as error:  # Triton or a C compiler is missing
+        why = str(error).partition("\n")[0]
+        _log.warning("torch cannot compile for %s, so updates are slower: %s", device, why)
+        return call
     return torch.compile(call)
 
 

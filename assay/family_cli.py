@@ -312,16 +312,16 @@ only a group of equal rewards gives none | algebra |
 
 Memory and least time of a step of 64 prompts of 256 tokens x 8 replies of 1,024, float32 weights
 with AdamW, computed in bfloat16, H200, with a reference (`assay plan MODEL --gpu h200-141gb --set
-beta=.04 --set max_new_tokens=1024`; 7B: `--count 8`, per GPU). PPO's rows add a critic of the
+beta=0.04 --set max_new_tokens=1024`; 7B: `--count 8`, per GPU). PPO's rows add a critic of the
 policy's size: its weights, gradients and optimizer beside the policy's at the peak, one more
 reading and one more update.
 
 | model | method | states, GiB | peak, GiB | least seconds |
 | --- | --- | --- | --- | --- |
-| 1.5B | GRPO | 28.8 | 60.3 | 11.4 |
-| 1.5B | PPO | 51.8 | 83.3 | 17.8 |
-| 7B on 8 | GRPO | 42.6 | 127.2 | 8.1 |
-| 7B on 8 | PPO | 56.8 | 141.4 | 11.6 |
+| 1.5B | GRPO | 28.8 | 59.7 | 11.4 |
+| 1.5B | PPO | 51.8 | 82.7 | 17.8 |
+| 7B on 8 | GRPO | 42.6 | 126.6 | 8.1 |
+| 7B on 8 | PPO | 56.8 | 140.8 | 11.6 |
 
 The plan keeps the reference whole on each GPU, and activations are the larger part at 7B.
 `--gradient-checkpointing` lowers them.

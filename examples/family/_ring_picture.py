@@ -40,13 +40,13 @@ def ring_picture(shown: Sequence[str], curves: Sequence[str]) -> Callable[[Any, 
 
 
 def _samples(axes: Any, arm: str, results: Results) -> None:
-    """Samples of the first seed by the ODE, in the colour of their prompt, and where it is paid."""
+    """Samples of seed 0 by the ODE, in the colour of their prompt, and where it is paid."""
     from matplotlib.patches import Circle  # only here: listing studies needs no matplotlib
 
     for spot, centre in enumerate(CENTRES.tolist()):
         colour = SPOT_COLOURS[spot % PROMPTS]
         axes.add_patch(Circle(centre, NEAR, fill=False, ec=colour, lw=0.8, alpha=0.7))
-    for prompt, points in enumerate(results[arm][0].outcome.data["samples"]):
+    for prompt, points in enumerate(results[arm][0].outcome.data.get("samples", ())):
         xs, ys = zip(*points, strict=True)
         axes.plot(xs, ys, ".", ms=3, color=SPOT_COLOURS[prompt], alpha=0.7)
     axes.set(title=f"{arm}: samples", xlim=(-2.9, 2.9), ylim=(-2.9, 2.9), aspect="equal")

@@ -162,11 +162,12 @@ def arm(beta: float = 0.0) -> Arm:
 
 
 def draw(figure: Any, results: Results) -> None:
-    """Four images of each prompt above, by the arms; curves below."""
+    """Four images of each prompt by seed 0 above, by the arms; curves below."""
     figure.set_size_inches(12.5, 8.2)
     above, below = figure.subfigures(2, 1)
     shown = [arm for arm, found in results.items() if "images" in found[0].outcome.data]
-    for axes, name in zip(above.subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
+    places = above.subplots(1, len(shown), squeeze=False)[0] if shown else ()
+    for axes, name in zip(places, shown, strict=True):
         x = torch.tensor(results[name][0].outcome.data["images"])
         page = nn.functional.pad(x, (1, 1, 1, 1), value=0.0)  # [4, 4, 10, 10]
         rows = page.permute(0, 2, 1, 3).flatten(0, 1).flatten(1).tolist()

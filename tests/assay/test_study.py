@@ -226,6 +226,12 @@ def test_pictures_show_every_curve_and_every_claim(tmp_path: Path) -> None:
     assert sorted(p.name for p in png.parent.iterdir()) == ["overview.png", "toy.png"]
 
 
+@pytest.mark.parametrize("name", studies())
+def test_every_study_is_drawn_of_other_seeds_than_the_first(name: str, tmp_path: Path) -> None:
+    found = [m for m in measured_before(name) if m.seed % 1000 > 5]
+    assert draw_study(load(name), by_arm(found), tmp_path / "figure.png").exists()
+
+
 def test_the_last_step_is_looked_at() -> None:
     assert [s for s in range(1, 24) if every(23, 4)(s)] == [5, 10, 15, 20, 23]
 

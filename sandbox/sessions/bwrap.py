@@ -188,6 +188,9 @@ class BwrapSessions:
         Raises:
             SandboxError: it did not come up.
         """
+        program = filter_program(spare_init=True)
+        if program is None:
+            raise SandboxUnavailable("no filter of system calls is known for this machine")
         name = f"{_NAME}-{process_id()}-{next(self._numbers)}"
         folder = _home() / name
         folder.mkdir()
@@ -196,9 +199,6 @@ class BwrapSessions:
         if group is None:
             folder.rmdir()
             raise SandboxUnavailable("this user may make no control groups any more: use Docker")
-        program = filter_program(spare_init=True)
-        if program is None:
-            raise SandboxUnavailable("no filter of system calls is known for this machine")
         file = memory_file(program)
         try:
             command = [

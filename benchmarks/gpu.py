@@ -61,7 +61,7 @@ def main() -> None:
     arguments.add_argument("--rows", type=int, default=512, help="that are sampled side by side")
     given = arguments.parse_args()
     if not torch.cuda.is_available():
-        raise SystemExit("no GPU here: run this where there is one")
+        raise SystemExit("error: torch finds no CUDA device: run this on a machine with a GPU")
     say(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {NAME}")
     torch.manual_seed(0)
     with torch.device("cuda"):
@@ -80,10 +80,9 @@ def main() -> None:
         torch.cuda.reset_peak_memory_stats()
         update()
         measured = torch.cuda.max_memory_allocated() / 2**20
-        of_plan = plan(Job(model=model.config, config=config, prompt_tokens=PROMPT)).phases[
-            "update"
-        ]
-        planned = (sum(of_plan.values()) - of_plan["optimizer"]) / 2**20
+        job = Job(model=model.config, config=config, prompt_tokens=PROMPT)
+        kinds = plan(job).phases["update"]
+        planned = (sum(kinds.values()) - kinds["optimizer"]) / 2**20
         say(
             f"update of {len(rows)} rows by {tokens} tokens, {name} forward: {took:.3f} s; "
             f"{planned:.0f} MiB planned, {measured:.0f} measured"

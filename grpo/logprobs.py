@@ -110,7 +110,8 @@ class _ChosenLogprobs(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         hidden, weight, bias, targets, normalizer, entropy = ctx.saved_tensors
         cast, cast_bias = weight.to(hidden.dtype), None if bias is None else bias.to(hidden.dtype)
-        wide, on_gpu = normalizer.dtype, hidden.is_cuda
+        wide = normalizer.dtype
+        dtype = hidden.dtype if hidden.is_cuda else wide  # of the logits' gradient
         wanted = dict(zip(("hidden", "weight", "bias"), ctx.needs_input_grad, strict=False))
         d_hidden = torch.zeros_like(hidden) if wanted["hidden"] else None
         d_weight = torch.zeros_like(weight, dtype=wide) if wanted["weight"] else None
@@ -121,7 +122,6 @@ class _ChosenLogprobs(torch.autograd.Function):
             z = linear(hidden[part], cast, cast_bias)
             known = targets[part], normalizer[part], entropy[part]
             of_logprobs, of_entropy = (None if x is None else x[part] for x in gradients)
-            dtype = hidden.dtype if on_gpu else wide
             d_z = slope(z, *known, of_logprobs, of_entropy, ctx.temperature, dtype)
             if d_bias is not None:
                 d_bias += d_z.sum(0, dtype=wide)

@@ -22,8 +22,8 @@ from assay.grpo import (
     choose_forward,
     load_model,
     sample,
+    tiny_model,
 )
-from assay.grpo import tiny_model as make_tiny
 from assay.grpo.logprobs import FORWARDS, chosen_logprobs, shared_forward
 from assay.grpo.model import set_autocast
 from assay.plan.estimate import Job, plan, read_config
@@ -38,7 +38,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of a model with heads of 32, which flex attention's kernels take."""
-    return make_tiny(tmp_path_factory.mktemp("model"), max_length=4096)
+    return tiny_model(tmp_path_factory.mktemp("model"), max_length=4096)
 
 
 def groups(*shapes: tuple[int, int, int], seed: int = 0) -> list[list[Row]]:

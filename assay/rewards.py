@@ -17,6 +17,7 @@ from .envs.trl.tools import reply_of
 from .sandbox import problem_from_row
 from .verifiers import Code, Math, Status, Verdict, Verifier
 from .verifiers.text.extract import final_answer
+from .verifiers.verifier import same_length
 
 Completions = Sequence[str | Sequence[Mapping[str, Any]]]
 Log = Callable[..., None]
@@ -52,7 +53,7 @@ def accuracy_reward(
         One reward for each completion; ``None`` if no answer can be read in the solution.
 
     Raises:
-        ValueError: the data set has neither column.
+        ValueError: the data set has neither column, or there is not one answer for each completion.
 
     Example:
         >>> accuracy_reward([r"It is \boxed{0.5}", r"\boxed{2}"], [r"$\frac{1}{2}$", "3"])
@@ -61,6 +62,7 @@ def accuracy_reward(
     known = solution if solution is not None else answer
     if known is None:
         raise ValueError("accuracy_reward needs a column 'solution' or 'answer' in the data set")
+    same_length(completions, known)
     references = [
         _reference(one) if near is None else {"answer": _reference(one), "tolerance": near}
         for one, near in zip(known, tolerance or repeat(None, len(known)), strict=True)

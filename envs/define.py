@@ -6,9 +6,10 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from ..verifiers import FunctionVerifier, Verdict, Verifier
+from ..verifiers import Verifier
+from ..verifiers.verifier import VerifierLike, as_verifier
 from .datasets.bad_rows import OnBadRows
 from .datasets.reading import Row
 from .datasets.source import Generated, Split
@@ -17,16 +18,13 @@ from .registry import register
 from .task import Conversation, Task
 from .text_env import TextEnv
 
-Judge = Verifier | type[Verifier] | str | Callable[[str, Any], Verdict | float]
-"""A Rubric, one verifier, its class or name, or a function of reply and reference."""
-
 _MakeTask = TypeVar("_MakeTask", bound=Callable[..., Task])
 
 
 def environment(
     id: str,  # noqa: A002  # Gymnasium's own name for it
     *,
-    rubric: Judge,
+    rubric: VerifierLike,
     rows: Table | None = None,
     test_share: float = 0.1,
     split_salt: str = "",
@@ -81,7 +79,7 @@ def register_rows(
     *,
     prompt: str | Conversation,
     reference: str | Sequence[str] | Mapping[str, str],
-    rubric: Judge,
+    rubric: VerifierLike,
     solution: str = "",
     metadata: Sequence[str] = (),
     task_id: str = "",
@@ -153,7 +151,7 @@ def register_rows(
 
 
 def _over_a_generator(
-    name: str, make_task: Callable[..., Task], rubric: Judge, rule: Parting
+    name: str, make_task: Callable[..., Task], rubric: VerifierLike, rule: Parting
 ) -> Callable[..., TextEnv]:
     judge = _judge(rubric, rule.test_share)
 
@@ -165,7 +163,7 @@ def _over_a_generator(
 
 
 def _over_rows(
-    name: str, rows: Table, to_task: Callable[[Row], Task], rubric: Judge, rule: Parting
+    name: str, rows: Table, to_task: Callable[[Row], Task], rubric: VerifierLike, rule: Parting
 ) -> Callable[..., TextEnv]:
     judge = _judge(rubric, rule.test_share)
     if isinstance(rows, Mapping) and (not rows or set(rows) - {"train", "test"}):
@@ -207,19 +205,13 @@ def _refuse_signature(name: str, make_task: Callable[..., Task], what: str) -> N
         raise ValueError(f"{name}: {called} must take one argument, {what}: {error}") from error
 
 
-def _judge(rubric: Judge, test_share: float) -> Verifier:
+def _judge(rubric: VerifierLike, test_share: float) -> Verifier:
     if not isinstance(test_share, int | float) or not 0.0 < test_share < 1.0:
         raise ValueError(f"test_share must be between 0 and 1, got {test_share!r}")
-    if isinstance(rubric, Verifier):
-        return rubric
-    if isinstance(rubric, str):
-        return Verifier.from_json({"name": rubric})
-    if isinstance(rubric, type):
-        if issubclass(rubric, Verifier):
-            return rubric()
-    elif callable(rubric):
-        return FunctionVerifier(rubric)
-    raise ValueError(
-        "rubric must be a Verifier, its class or name, or a function of reply and reference, got "
-        f"{rubric!r:.80}"
-    )
+    try:
+        return as_verifier(rubric)
+    except TypeError as error:
+        raise ValueError(
+            "rubric must be a Verifier, its class or name, or a function of reply and reference: "
+            f"{error}"
+        ) from error

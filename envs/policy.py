@@ -80,3 +80,23 @@ class FunctionPolicy:
     def __call__(self, conversations: Sequence[Conversation], /) -> list[Completion]:
         """Call the function for each conversation."""
         return [Completion(self.function(c)) for c in conversations]
+
+
+def require_completions(found: list[Completion], expected: int) -> list[Completion]:
+    """Return what a policy gave, if it is as many completions as it was asked for.
+
+    Raises:
+        ValueError: there are more or fewer, or it gave others.
+    """
+    if len(found) != expected:
+        raise ValueError(
+            f"a policy answers every conversation: expected {expected} completions, "
+            f"got {len(found)}"
+        )
+    for given in found:
+        if not isinstance(given, Completion):
+            raise ValueError(
+                "a policy gives a Completion for each conversation, as in "
+                f"Completion(text), got {given!r:.80}"
+            )
+    return found

@@ -12,7 +12,7 @@ from itertools import count, islice
 from ..sandbox.pool.threads import Threads
 from ..verifiers import Verdict
 from .episode import EpisodeGroup
-from .policy import Completion, ExtendingPolicy, Policy
+from .policy import Completion, ExtendingPolicy, Policy, require_completions
 from .state import State
 from .task import Task
 from .text_env import TextEnv
@@ -222,19 +222,14 @@ def completions(policy: Policy, states: Sequence[State]) -> list[Completion]:
     """Return a policy's next turn in each episode, extending its own tokens if it can.
 
     Raises:
-        ValueError: the policy gave another number of completions than conversations.
+        ValueError: the policy gave more or fewer completions than conversations, or gave others.
     """
     conversations = [state.messages for state in states]
     if isinstance(policy, ExtendingPolicy):
         found = list(policy.extend(conversations, [state.ids for state in states]))
     else:
         found = list(policy(conversations))
-    if len(found) != len(states):
-        raise ValueError(
-            f"a policy answers every conversation: expected {len(states)} completions, "
-            f"got {len(found)}"
-        )
-    return found
+    return require_completions(found, len(states))
 
 
 def grouped(env: TextEnv, tasks: Sequence[Task], states: Sequence[State]) -> list[EpisodeGroup]:

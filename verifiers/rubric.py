@@ -5,11 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .verdict import Verdict
-from .verifier import FunctionVerifier, Verifier, checked_range, isolated, same_length
+from .verifier import (
+    FunctionVerifier,
+    Verifier,
+    VerifierLike,
+    as_verifier,
+    checked_range,
+    isolated,
+    same_length,
+)
 
 
 class Rubric(Verifier):
@@ -26,8 +34,8 @@ class Rubric(Verifier):
     part of weight 0 that is not the gate is only logged.
 
     Args:
-        parts: verifiers by name; a plain function ``(reply, reference)`` to a score or a Verdict
-            will do. All get the same reference.
+        parts: verifiers, their classes or names (``"Exact"``), by name; a plain function
+            ``(reply, reference)`` to a score or a Verdict will do. All get the same reference.
         weights: by name; 1.0 if a name is not given.
         gate: the name of the part that the others hang on.
         ranges: the lowest and the highest score of functions, by name; [0, 1] without it. A
@@ -54,7 +62,7 @@ class Rubric(Verifier):
 
     def __init__(
         self,
-        parts: Mapping[str, Verifier | Callable[[str, Any], Verdict | float]],
+        parts: Mapping[str, VerifierLike],
         *,
         weights: Mapping[str, float] | None = None,
         gate: str | None = None,
@@ -81,7 +89,7 @@ class Rubric(Verifier):
         self.score_range = (self._mean(0), self._mean(1))
 
     def verify_many(self, replies: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
-        """Judge the batch with each part in turn, then weigh."""
+        """VerifierLike the batch with each part in turn, then weigh."""
         same_length(replies, references)
         columns = {n: isolated(part, replies, references) for n, part in self.parts.items()}
         names = tuple(columns)
@@ -177,11 +185,10 @@ class Rubric(Verifier):
         return Verdict(head.status, score, head.reason, head.extracted, parts, seconds)
 
 
-def _part(name: str, part: Any, ranges: Mapping[str, tuple[float, float]]) -> Verifier:
-    if not isinstance(part, Verifier):
-        given = ranges.get(name, Verifier.score_range)
-        return FunctionVerifier(part, checked_range(f"the range of {name!r}", given))
-    if name in ranges:
+def _part(name: str, given: Any, ranges: Mapping[str, tuple[float, float]]) -> Verifier:
+    low_high = checked_range(f"the range of {name!r}", ranges.get(name, Verifier.score_range))
+    part = as_verifier(given, low_high)
+    if name in ranges and (part is given or not isinstance(part, FunctionVerifier)):
         kind = type(part).__name__
         raise ValueError(
             f"ranges are for functions, and {name!r} is a verifier: let {kind} declare its own "

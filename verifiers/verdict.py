@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self
+
+_log = logging.getLogger(__name__)
 
 
 class Status(StrEnum):
@@ -106,7 +109,8 @@ class Verdict:
 
     @classmethod
     def from_error(cls, error: Exception) -> Self:
-        """Return ``verifier_error`` for an exception, which is a bug of ours."""
+        """Return ``verifier_error`` for an exception, whose traceback is logged at level DEBUG."""
+        _log.debug("verifier_error", exc_info=error)
         return cls(Status.VERIFIER_ERROR, None, f"{type(error).__name__}: {error}")
 
     def timed(self, seconds: float) -> Self:

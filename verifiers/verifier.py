@@ -182,7 +182,8 @@ class Verifier:
                 else self._in_range(self.judge(reply, reference))
             )
         except Exception as error:  # a bug in a verifier is ours; the cause stays in the reason
-            verdict = Verdict.from_error(error)
+            wrong = TypeError(f"a reply must be text, got {reply!r:.80}; no reply is ''")
+            verdict = Verdict.from_error(error if isinstance(reply, str) else wrong)
         return verdict.timed(time.perf_counter() - started)
 
 
@@ -211,7 +212,7 @@ class FunctionVerifier(Verifier):
         score_range: the lowest and the highest score.
 
     Raises:
-        TypeError: the function is asynchronous, or is none.
+        TypeError: the function is asynchronous, takes other arguments, or is none.
         ValueError: the range is not two finite numbers in ascending order.
 
     Example:
@@ -225,13 +226,20 @@ class FunctionVerifier(Verifier):
         function: Callable[[str, Any], Verdict | float],
         score_range: tuple[float, float] = (0.0, 1.0),
     ) -> None:
-        if not callable(function):
+        if not callable(function) or inspect.isclass(function):
             raise TypeError(f"a reward must be a function or a Verifier, got {function!r:.80}")
         if inspect.iscoroutinefunction(function):
             raise TypeError(
                 f"the function {function.__qualname__!r} is asynchronous: give a plain one, or a "
                 "Verifier with averify_many"
             )
+        try:
+            inspect.signature(function).bind("", None)
+        except TypeError as error:
+            name = getattr(function, "__qualname__", function)
+            raise TypeError(f"{name!r} must take a reply and a reference: {error}") from error
+        except ValueError:  # a function of C may not tell its arguments
+            pass
         self.function = function
         self.score_range = checked_range("score_range", score_range)
 
@@ -277,6 +285,21 @@ class FunctionVerifier(Verifier):
         return hash(self.function)
 
 
+VerifierLike = Verifier | type[Verifier] | str | Callable[[str, Any], Verdict | float]
+"""A Rubric, one verifier, its class or name, or a function of reply and reference."""
+
+
+def as_verifier(
+    given: VerifierLike, score_range: tuple[float, float] = Verifier.score_range
+) -> Verifier:
+    """Return a verifier as it is, one of a class or a name, or a function as one."""
+    if isinstance(given, str):
+        return Verifier.from_json({"name": given})
+    if isinstance(given, type) and issubclass(given, Verifier):
+        return given()
+    return given if isinstance(given, Verifier) else FunctionVerifier(given, score_range)
+
+
 def checked_range(name: str, pair: Any) -> tuple[float, float]:
     """Validate a range of scores: two finite numbers, the lower one first.
 
@@ -311,8 +334,9 @@ def _plain(value: Any) -> Any:
 
 def same_length(replies: Sequence[str], references: Sequence[Any]) -> None:
     """Refuse a batch in which replies and references do not pair up."""
-    if isinstance(replies, str):
-        raise ValueError(f"replies must be a list of texts, got one text: {replies!r:.80}")
+    for name, given in (("replies", replies), ("references", references)):
+        if isinstance(given, str):
+            raise ValueError(f"{name} must be a list, got one text: {given!r:.80}")
     if len(replies) != len(references):
         raise ValueError(
             f"expected one reference for each reply, got {len(replies)} replies "

@@ -19,6 +19,7 @@ from ..envs import (
     StoredCompletion,
     Task,
 )
+from ..envs.policy import require_completions
 from ..envs.seeding import share
 from .digest import code_digest, digest
 
@@ -187,17 +188,7 @@ class BatchEvalPolicy:
             found = list(self.policy.extend(conversations, [r.ids for r in requests]))
         else:
             found = list(self.policy(conversations))
-        if len(found) != len(requests):
-            raise ValueError(
-                f"a policy answers every conversation: expected {len(requests)} completions, "
-                f"got {len(found)}"
-            )
-        for given in found:
-            if not isinstance(given, Completion):
-                raise ValueError(
-                    "a policy gives a Completion for each conversation, as in "
-                    f"Completion(text), got {given!r:.80}"
-                )
+        require_completions(found, len(requests))
         return [Response(c, "", *_tokens(c)) for c in found]
 
     def describe(self) -> dict[str, Any]:

@@ -5,7 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from assay import Limits, Math, Rubric, Sandbox, Task, TRLSpec, environment, make, register_rows
+from assay import (
+    Exact,
+    Limits,
+    Math,
+    Rubric,
+    Sandbox,
+    Task,
+    TRLSpec,
+    environment,
+    make,
+    register_rows,
+    rollout,
+)
 from assay.envs import DataError, check, read_completions, score
 
 ROW = '{"task": 0, "completion": "5"}\n'
@@ -86,6 +98,10 @@ def registered(rows, **changes):
     return make("mistakes/Rows-v0")
 
 
+def brief(reply):
+    return len(reply) < 9
+
+
 CALLS = {
     "rows must be a list of dicts, .* got None": lambda: registered(None),
     "rows must be a list of dicts, .* got 3": lambda: registered(3),
@@ -98,7 +114,14 @@ CALLS = {
     "size must be a whole number of at least 1, got '4'": lambda: TRLSpec("x/Y-v0", size="4"),
     "parts must be a dict of verifiers by name": lambda: Rubric([Math()]),
     "a reward must be a function or a Verifier, got 3": lambda: Rubric({"accuracy": 3}),
-    "replies must be a list of texts": lambda: Math().verify_many("12", "12"),
+    "replies must be a list, got one text: '12'": lambda: Math().verify_many("12", [1, 2]),
+    "references must be a list, got one text": lambda: Exact().verify_many(["1", "2"], "12"),
+    "'brief' must take a reply and a reference": lambda: Rubric({"brief": brief}),
+    "rubric must be .* 'brief' must take": lambda: registered(ROWS, rubric=brief),
+    "no verifier is called 'Exat'. Did you mean Exact": lambda: Rubric({"a": "Exat"}),
+    r"as in Completion\(text\), got '1'": lambda: rollout(
+        make("assay/Arithmetic-v1"), lambda asked: ["1"] * len(asked), groups=1, group_size=2
+    ),
     "cpu_s must be positive and at most a day, got '2'": lambda: Limits(cpu_s="2"),
     "limits must be Limits, as in": lambda: Sandbox(limits={"cpu_s": 2}),
     r"read_completions\('f.jsonl', source\)": lambda: score(make("assay/Arithmetic-v1"), "f.jsonl"),

@@ -151,3 +151,9 @@ def test_the_script_of_trl_trains_on_the_rewards_by_import_path(
     printed = capfd.readouterr().out
     for name in names:
         assert f"rewards/{name}/mean" in printed
+
+
+@pytest.mark.parametrize("solution", [["5"], "55"])
+def test_one_answer_is_required_for_each_completion(solution) -> None:
+    with pytest.raises(ValueError, match="references"):
+        accuracy_reward([r"\boxed{5}", r"\boxed{5}"], solution)

@@ -212,3 +212,27 @@ def test_functions_are_equal_to_themselves_and_not_read_back() -> None:
 def test_what_is_no_stored_verifier_is_refused(row, words) -> None:
     with pytest.raises(ValueError, match=words):
         Verifier.from_json(row)
+
+
+def test_a_part_may_be_a_class_or_a_name() -> None:
+    rubric = Rubric({"class": Math, "name": "Exact"})
+    assert rubric == Rubric({"class": Math(), "name": Exact()})
+    assert rubric.verify("7", "7").score == 1.0
+    with pytest.raises(ValueError, match="ranges are for functions"):
+        Rubric({"a": Math}, ranges={"a": (0, 2)})
+    with pytest.raises(TypeError, match=r"a function or a Verifier, got <class 'dict'>"):
+        Rubric({"a": dict})
+
+
+def test_the_traceback_of_a_verifier_that_raises_is_logged(caplog) -> None:
+    caplog.set_level("DEBUG", logger="assay")
+    verdict = Rubric({"a": lambda reply, reference: reference["gold"]}).verify("7", {})
+    assert verdict.reason == "a: KeyError: 'gold'"
+    assert 'reference["gold"]' in caplog.text
+
+
+@pytest.mark.parametrize("verifier", [Math(), Exact(), Rubric({"a": Exact()})])
+def test_a_reply_that_is_no_text_is_named(verifier: Verifier) -> None:
+    verdict = verifier.verify_many(["7", None], ["7", "7"])[1]
+    assert verdict.score is None
+    assert "a reply must be text, got None; no reply is ''" in verdict.reason

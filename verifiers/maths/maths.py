@@ -141,7 +141,7 @@ class Math(Verifier):
             if fault is not None:
                 return Verdict.fault(Status.BAD_GOLD, fault)
             known = read_reference(reference)
-            if isinstance(known, References):
+            if isinstance(known, References) or not isinstance(reply, str):
                 return self._guarded(reply, reference, checked=True)
             found = final_answer(reply, self.extract)
         except Exception as error:  # a bug in a verifier is ours; the cause stays in the reason

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 from typing import Any, Self
 
 Message = Mapping[str, str]
@@ -19,8 +20,8 @@ class Task:
 
     Attributes:
         prompt: chat messages. A plain string becomes one user message.
-        reference: the known answer, any JSON value; tuples become lists. No policy and no
-            candidate code sees it.
+        reference: the known answer, any JSON value; tuples become lists, NumPy's
+            integers plain ones. No policy and no candidate code sees it.
         id: a name that is unique within its environment.
         metadata: difficulty, topic, ...: whatever is worth grouping results by. Policies may
             see it.
@@ -95,7 +96,7 @@ def _chat(messages: Conversation) -> tuple[Message, ...]:
 
 
 def _plain(value: Any) -> Any:
-    """Copy a value, requiring that JSON preserves it; tuples become lists."""
+    """Copy a value as JSON preserves it: tuples become lists, NumPy's integers plain ones."""
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):
@@ -103,4 +104,6 @@ def _plain(value: Any) -> Any:
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
+    if isinstance(value, Integral) and not isinstance(value, int):
+        return int(value)
     return value

@@ -1,9 +1,12 @@
+import json
 import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+from assay import Task
 from assay.verifiers import Math, Status
 from assay.verifiers.maths.worker import WorkerError, WorkerLimits
 
@@ -173,3 +176,23 @@ def test_towers_of_powers_and_factorials_cost_no_worker(answer: str) -> None:
     verdict = math.verify(boxed(answer), "5x^2")
     assert (verdict.score, verdict.status) == (0.0, Status.TIMEOUT)
     assert math.verify(boxed("x^{3^{2}}"), "x^9").score == 1.0
+
+
+@pytest.mark.parametrize(
+    ("reference", "reply"),
+    [
+        (np.float64(0.5), "0.5"), (np.float32(0.1), "0.1"), (np.int64(18), "18"),
+        ([np.float64(2.5), 3], "2.5"), ({"answer": np.int32(7)}, "7"), (10**400, f"{10**400}"),
+    ],
+)  # fmt: skip
+def test_a_number_of_numpy_is_a_reference(reference, reply) -> None:
+    assert math.verify(boxed(reply), reference).score == 1.0
+    assert math.verify(boxed("19"), reference).score == 0.0
+    assert math.verify_many([boxed(reply)], [reference])[0].score == 1.0
+    assert math.verify(boxed("1"), np.float64("nan")).status is Status.BAD_GOLD
+    assert math.verify(boxed("1"), np.bool_(True)).status is Status.BAD_GOLD
+
+
+def test_a_task_keeps_whole_numbers_of_numpy_as_json_has_them() -> None:
+    task = Task("?", np.int64(3), metadata={"level": np.int8(2), "all": [np.int64(1)]})
+    assert json.loads(json.dumps(task.to_json())) == task.to_json()

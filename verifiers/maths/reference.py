@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 from ..text.boxes import boxed_or_bare
@@ -62,14 +63,14 @@ def _texts(references: list[Any] | tuple[Any, ...]) -> tuple[str, ...]:
 def _text(reference: Any) -> str:
     if isinstance(reference, str):
         return boxed_or_bare(reference)
-    if isinstance(reference, bool) or not isinstance(reference, int | float):
+    if isinstance(reference, bool) or not isinstance(reference, Real):
         raise TypeError(
             "a reference must be text or a number, a list of these, or a dict with 'answer', got "
             f"{short(repr(reference))}"
         )
-    if not math.isfinite(reference):
+    if not -math.inf < reference < math.inf:
         raise ValueError(f"a reference must be finite, got {reference!r}")
-    return repr(reference)
+    return str(reference)  # of NumPy's 0.5 "0.5"; its repr is "np.float64(0.5)"
 
 
 def short(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
@@ -124,7 +125,9 @@ def refuse_moved(config: TrainConfig, stored: Mapping[str, Any]) -> None:
 
 def _run(config: TrainConfig, chosen: set[str], *, resume: bool) -> None:
     from .grpo import Learner, World, held_out_tasks, load_model, training_tasks
-    from .grpo.interrupt import Terminated, terminable
+    from .grpo.interrupt import Terminated, TrainingStopped, terminable
+    from .grpo.log import require_trackers
+    from .grpo.run_directory import find_start
     from .grpo.tasks import splits_of
     from .run_report.plot import plot_learning_curve
 
@@ -156,6 +159,8 @@ def _run(config: TrainConfig, chosen: set[str], *, resume: bool) -> None:
         stack.enter_context(terminable())
         if world.is_main:
             log_steps()
+        require_trackers(config.trackers)
+        world.decide(lambda: find_start(Path(config.out_dir), resume=resume))
         loaded, tokenizer = load_model(
             config.model,
             device=config.device,
@@ -192,6 +197,11 @@ def _run(config: TrainConfig, chosen: set[str], *, resume: bool) -> None:
             if world.is_main:
                 say(f"To go on: {resume_command(config, world.size)}", to=err)
             raise
+        except TrainingStopped as error:
+            if os.environ.get("ASSAY_DEBUG"):
+                raise
+            say(f"{type(error).__name__}: {error}", to=err)
+            raise typer.Exit(1) from error
         saved = learner.save()
     if not world.is_main:
         return

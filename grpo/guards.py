@@ -10,6 +10,7 @@ from typing import Any
 
 from ..envs import EpisodeGroup
 from .config import GRPOConfig
+from .interrupt import TrainingStopped
 
 METRIC = "held_out/reward"
 """What evaluations are compared by."""
@@ -17,23 +18,23 @@ NEARLY_ALL, NEARLY_NOTHING = 0.98, 0.01
 _ALARM_AFTER = 3
 
 
-class TooManyUnscored(RuntimeError):
+class TooManyUnscored(TrainingStopped):
     """So many episodes have no reward that training would follow what is left by accident."""
 
 
-class NotFinite(RuntimeError):
+class NotFinite(TrainingStopped):
     """The loss or its gradient is infinite or NaN; it has not reached the weights."""
 
 
-class SamplerMismatch(RuntimeError):
+class SamplerMismatch(TrainingStopped):
     """The log-probabilities of a fresh rollout are not those of the model that is trained."""
 
 
-class RatioExploded(RuntimeError):
+class RatioExploded(TrainingStopped):
     """The policy has moved too far from the one that sampled to learn from its rollout."""
 
 
-class NothingToLearn(RuntimeError):
+class NothingToLearn(TrainingStopped):
     """Several rollouts in a row have no gradient."""
 
 

@@ -107,7 +107,11 @@ _WAITING = ("/threading.py", "/concurrent/futures/", threads.__file__, "/selecto
 _log = logging.getLogger(__name__)
 
 
-class RolloutTimeout(RuntimeError):
+class TrainingStopped(RuntimeError):
+    """A check has stopped the run; a derived class names the cause."""
+
+
+class RolloutTimeout(TrainingStopped):
     """A rollout takes longer than ``max_rollout_s`` allows; it is dropped."""
 
 

@@ -158,6 +158,11 @@ class CombinedReward:
             known = [score for score in column if score is not None]
             if log is not None and known:
                 log(f"rewards/{_name(function)}", sum(known) / len(known))
+            if len(column) != len(columns[0]):
+                raise ValueError(
+                    f"{_name(function)} must give one reward for each completion, got "
+                    f"{len(column)} where {_name(self.functions[0])} gave {len(columns[0])}"
+                )
         return [self._total(row) for row in zip(*columns, strict=True)]
 
     def _total(self, scores: Sequence[float | None]) -> float | None:

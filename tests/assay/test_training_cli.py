@@ -133,6 +133,7 @@ def test_a_run_is_killed_and_goes_on_from_its_directory_alone(
         (["--curriculum", "easy_to_hard", "--curriculum-exponent", 1], "has no difficulty"),
         (["--lora-targets", "nowhere", "--lora-rank", 2], "nowhere"),
         (["--clip-high", "high"], "--clip-high must be a valid number, got 'high'"),
+        (["--tracker", "wandbb", "--model", "nowhere"], "there is no tracker 'wandbb'"),
         (["--surogate", "clip"], "No such option"),
         (["--set", "digits"], "--set takes name=value"),
         (["--resume"], "nothing to resume"),
@@ -180,6 +181,23 @@ def test_a_stopped_run_logs_its_steps_and_says_how_to_go_on(recipe: Path, tmp_pa
         (go_on,) = (line for line in lines if line.startswith("To go on: "))
         words = shlex.split(go_on.removeprefix("To go on: "))
         assert words == ["assay", "train", "--resume", "--out", "it's here"]
+
+
+def test_a_check_that_stops_the_run_says_why_without_a_traceback(
+    run: Any, recipe: Path, tmp_path: Path, monkeypatch: Any
+) -> None:
+    module = LETTERS.replace("mine/", "no/").replace("reply[:1].lower() <= letter", "None")
+    (tmp_path / "assay_test_no_letters.py").write_text(module)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    text = "".join(x for x in recipe.read_text().splitlines(True) if "data:" not in x)
+    recipe.write_text(text.replace("assay/GSM8K-v1", "assay_test_no_letters:no/Letters-v0"))
+    code, _, told = run("train", "--config", recipe, "--out", tmp_path / "out")
+    assert code == 1
+    assert "TooManyUnscored: step 1: 16 of 16 episodes have no reward" in told
+    assert "Traceback" not in told
+    before_the_model = ["--out", tmp_path / "out", "--model", "nowhere"]
+    assert "holds a run" in run("train", "--config", recipe, *before_the_model)[2]
 
 
 def test_an_evaluation_that_was_asked_for_needs_tasks(

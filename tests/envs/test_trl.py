@@ -97,6 +97,8 @@ def test_a_reply_without_a_score_keeps_none_beside_a_second_function() -> None:
 
     with pytest.raises(TypeError, match="later is a coroutine function"):
         CombinedReward(reward, later)
+    with pytest.raises(ValueError, match="got 1 where brief gave 2"):
+        CombinedReward(brief, lambda **_: [0.5])(completions=["5", "7"])
 
 
 def test_a_spec_travels_between_processes() -> None:

@@ -89,7 +89,7 @@ class Rubric(Verifier):
         self.score_range = (self._mean(0), self._mean(1))
 
     def verify_many(self, replies: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
-        """VerifierLike the batch with each part in turn, then weigh."""
+        """Judge the batch with each part in turn, then weigh."""
         same_length(replies, references)
         columns = {n: isolated(part, replies, references) for n, part in self.parts.items()}
         names = tuple(columns)

@@ -24,6 +24,7 @@ Before ``json`` and ``python`` there may be Mistral's ``[TOOL_CALLS]`` or Llama 
 _OPEN, _CLOSE, _PYTHON_TAG = "<tool_call>", "</tool_call>", "<|python_tag|>"
 _MARKS = ("[TOOL_CALLS]", "<|python_start|>")
 _ARGS = "[ARGS]"
+_NAMED = re.compile(r"[\w.-]{1,64}\[ARGS\]")
 _PYTHON_START = re.compile(r"\[?\s{0,99}[^\W\d][\w.]{0,999}\s{0,9}\(")
 _BESIDE = {"type", "id", "index", "call_id"}
 
@@ -44,7 +45,6 @@ def find_calls(reply: str, ways: tuple[str, ...], *, text: bool) -> tuple[list[C
     if found.text is None:
         raise NotJson(found.reason)
     body = found.text
-    mistral = _ARGS in body and body.startswith(_MARKS[0])
     for mark in _MARKS:
         body = body.removeprefix(mark).lstrip()
     if len(body) > MAX_LENGTH:
@@ -56,7 +56,7 @@ def find_calls(reply: str, ways: tuple[str, ...], *, text: bool) -> tuple[list[C
     elif "python" in ways and _PYTHON_START.match(inside := unfenced(body)):
         calls = read_calls(inside)
     elif "json" in ways:
-        calls = _mistral(body) if mistral else _json(body, text)
+        calls = _mistral(body) if _NAMED.match(body) else _json(body, text)
     else:
         raise NotJson("makes no call")
     if len(calls) > MAX_CALLS:

@@ -118,7 +118,7 @@ def labelled(text: str) -> Answer | None:
     found = False
     for start in sorted((at for noun in _NOUNS for at in _places(text, noun)), reverse=True):
         if field := _FIELD.match(text, start):
-            value = re.sub(r'\\([\\"/])', r"\1", field[1] or field[2])
+            value = re.sub(r'\\([\\"/])', r"\1", field[1] or field[2] or "")
             return _stood_by(text, value, field.end())
         last = _LABEL.match(text, start) or _heading(text, start)
         found = found or last is not None

@@ -17,7 +17,8 @@ from .verifier import Verifier
 _RULES = ("answer", "boxed", "hash", "phrase", "fence", "last_line")
 _LETTER = re.compile(r"\(?\s*([A-Za-z])\s*[).:\]]?|\[\s*([A-Za-z])\s*\]")
 _LABELLED = re.compile(
-    r"(?:[(\[]\s*([A-Z])\s*[)\]]|([A-Z])\s*[).:]|([A-Z])\s+[-–—])\s*[:.,]?\s*(\S.*)"
+    r"(?:[(\[]\s*([A-Z])\s*[)\]]|([A-Z])\s*[).:]|([A-Z])\s+[-–—])\s*[:.,]?\s*(\S.*)",
+    re.IGNORECASE,
 )
 _HEDGED = re.compile(
     r"\b(?:or|not|nor|neither|maybe|unless)\b|\?|[(\[][A-Z][)\]]|\b[A-Z][).:](?=\s)"
@@ -28,14 +29,15 @@ _REASONED = re.compile(
     r"\(?([A-Z])\)?[.,]?\s+(?:because|since)\b(?!.*\b(?:but|or|wait|actually)\b)[^?]*"
 )
 _SAYS = re.compile(  # I choose B; B is the correct option
-    r"(?:(?:so|therefore|thus|hence|ans)[,:]?\s)?"
+    r"(?:(?:so|therefore|thus|hence|ans)[,:.]?\s)?"
     r"(?:(?:i|we)\s(?:choose|pick|select|would\sgo\swith)\s|it(?:['’]s|\sis)\s|选\s?)?"
     r"(?:(?:option|choice)\s)?(.+?)"
-    r"(?:\sis\s(?:(?:the\s)?(?:correct|right|best)|(?:the\s)?(?:(?:correct|right|best)\s)?"
+    r"(?:选?项|\sis\s(?:(?:the\s)?(?:correct|right|best)|(?:the\s)?(?:(?:correct|right|best)\s)?"
     r"(?:answer|option|choice|one)))?",
     re.IGNORECASE,
 )
-_SIGNS = '*`$"“” '
+_SIGNS = "*`$\"“”'{}✅✓✔ "
+_FULLWIDTH = str.maketrans("（）：．", "():.")
 _SEPARATOR = re.compile(r"\s*(?:[,;&/+]|\band\b)\s*(?:and\b\s*)?")
 
 
@@ -128,13 +130,18 @@ def _fault_of_options(options: Any, letters: list[str]) -> str | None:
 
 def _plain(text: str) -> str:
     """Normalize a text: no case, single spaces, no full stop."""
-    text = strip_markup(text)
+    text = strip_markup(text).translate(_FULLWIDTH)
     return " ".join(text.split()).rstrip(".").strip().casefold()
 
 
 def _chosen(text: str, options: dict[str, str], *, several: bool) -> set[str] | None:
     """Return the letters that an answer names, or ``None``."""
-    text = " ".join(strip_markup(text).split()).strip(_SIGNS).rstrip(".").strip(_SIGNS)
+    text = (
+        " ".join(strip_markup(text).translate(_FULLWIDTH).split())
+        .strip(_SIGNS)
+        .rstrip(".")
+        .strip(_SIGNS)
+    )
     text = without_choice_label(text).strip(_SIGNS)
     said = _SAYS.fullmatch(text)
     if said is not None and _plain(text) not in options.values():
@@ -175,5 +182,5 @@ def _one(text: str, options: dict[str, str]) -> str | None:
     if _plain(option) not in by_text:  # "(A) - Bern": the dash is the option's if one has it
         option = option.removeprefix("-").lstrip()
     if not options:
-        return None if _HEDGED.search(option) else letter
-    return letter if options.get(letter) == _plain(option) else None
+        return letter if letter.isupper() and not _HEDGED.search(option) else None
+    return letter.upper() if options.get(letter.upper()) == _plain(option) else None

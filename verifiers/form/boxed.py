@@ -16,23 +16,25 @@ from ..verifier import Verifier
 PLACES = ("anywhere", "last_line", "end")
 _ARGUMENT = r"\s{0,3}\{(?>(?:[^{}]++|\{[^{}]*+\})*)\}"
 _LAYOUT = re.compile(  # commands whose names are letters that say nothing, and placeholders
-    rf"\\(?:[hv]?phantom|[hv]space\*?|rule{_ARGUMENT}|(?:text)?color(?:box)?|begin|end){_ARGUMENT}"
-    rf"|{TEXT_COMMAND}|\\(?:text[a-z]*|math[a-z]+|q?quad|[hv]space|[hv]?phantom|[hv]fill|left|right|"
-    r"displaystyle|boxed|fbox|[lcvd]?dots|square|Box|underline|label)(?![A-Za-z])"
+    rf"\\(?:[hv]?phantom|[hv]space\*?|rule{_ARGUMENT}|(?:text)?color(?:box)?"
+    rf"|begin(?:\s?{{array}})?|end|label|tag){_ARGUMENT}|{TEXT_COMMAND}"
+    r"|\\(?:text[a-z]*|math[a-z]+|q?quad|[a-z]*space|[hv]?phantom|[hv]fill|left|right|hline|strut|null"
+    r"|relax|smash|overline|displaystyle|boxed|fbox|[lcvd]?dots|square|Box|blacksquare|underline"
+    r"|label|tiny|small|normalsize|(?i:large|huge)|bf|it|rm)(?![A-Za-z])"
     r"|\\(?:kern|[hv]skip)\s?-?[\d.]+\s?[a-z]{2}"
 )
-_CLOSING = re.compile(r"</?answer>|\\end\s?\{[a-z]{1,20}\*?\}")
+_CLOSING = re.compile(rf"</?answer>|{_LAYOUT.pattern}")
 _OR = re.compile(r"(?<![A-Za-z\\])or(?![A-Za-z])")
 
 
 class Boxed(Verifier):
     r"""Full marks for an answer in exactly one ``\boxed{}``, after the thought.
 
-    The box is closed and contains a letter or a digit, or a command for a symbol, such as ``\pi``.
-    Boxes in ``<think>`` do not count, a box in a box counts as two, and an unclosed box earns 0. An
-    empty ``\boxed{}`` that is only mentioned counts as well, since readers of the answer cannot
-    distinguish it. A bare "or" in a box names candidates, not an answer, unlike ``\text{ or }``
-    between the two roots of an equation. ``\fbox{}`` is a box.
+    The box is closed and contains a letter or a digit, a command for a symbol, such as ``\pi``, or
+    one of ``< > =``. Boxes in ``<think>`` do not count, a box in a box counts as two, and an
+    unclosed box earns 0. An empty ``\boxed{}`` that is only mentioned counts as well, since readers
+    of the answer cannot distinguish it. A bare "or" in a box names candidates, not an answer,
+    unlike ``\text{ or }`` between the two roots of an equation. ``\fbox{}`` is a box.
 
     Reference: ignored; whether the answer is right is for another verifier to say.
 
@@ -92,7 +94,7 @@ def _fault(content: str) -> str:
     inner, unclosed = boxes(content)
     if inner or unclosed:
         return "there is a box in the box"
-    if not has_content(_LAYOUT.sub(" ", content)):
+    if content.strip(" $") not in ("<", ">", "=") and not has_content(_LAYOUT.sub(" ", content)):
         return "the box is empty"
     if _OR.search(blank_text(content)):
         return "the box names candidates"

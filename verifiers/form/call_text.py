@@ -19,10 +19,12 @@ WAYS = ("tags", "python_tag", "json", "python")
 ``json``: such an object, a list of them, or OpenAI's ``[{"type": "function", "function": {...}}]``.
 ``python``: ``[name(argument=1), ...]``.
 Before ``json`` and ``python`` there may be Mistral's ``[TOOL_CALLS]`` or Llama 4's
-``<|python_start|>``."""
+``<|python_start|>``; ``[TOOL_CALLS]name[ARGS]{...}`` is ``json`` too."""
 
 _OPEN, _CLOSE, _PYTHON_TAG = "<tool_call>", "</tool_call>", "<|python_tag|>"
 _MARKS = ("[TOOL_CALLS]", "<|python_start|>")
+_ARGS = "[ARGS]"
+_NAMED = re.compile(r"[\w.-]{1,64}\[ARGS\]")
 _PYTHON_START = re.compile(r"\[?\s{0,99}[^\W\d][\w.]{0,999}\s{0,9}\(")
 _BESIDE = {"type", "id", "index", "call_id"}
 
@@ -54,7 +56,7 @@ def find_calls(reply: str, ways: tuple[str, ...], *, text: bool) -> tuple[list[C
     elif "python" in ways and _PYTHON_START.match(inside := unfenced(body)):
         calls = read_calls(inside)
     elif "json" in ways:
-        calls = _json(body, text)
+        calls = _mistral(body) if _NAMED.match(body) else _json(body, text)
     else:
         raise NotJson("makes no call")
     if len(calls) > MAX_CALLS:
@@ -90,6 +92,12 @@ def _json(body: str, text: bool) -> list[Call]:
             raise NotJson(found.reason)
         return _calls(found.value)
     return _calls(read_json(unfenced(body)))
+
+
+def _mistral(body: str) -> list[Call]:
+    """Parse ``name[ARGS]{...}``, before further ones ``[TOOL_CALLS]``: Mistral's since 2025."""
+    pairs = [each.partition(_ARGS)[::2] for each in body.split(_MARKS[0])]
+    return [_call({"name": name.strip(), "arguments": value}) for name, value in pairs]
 
 
 def _refuse_words(around: str, text: bool) -> None:

@@ -10,15 +10,15 @@ from ..text.boxes import boxes, unboxed
 from ..text.extract import DEFAULT_RULES, check_rules, final_answer
 from ..text.markup import unwrap_text
 from ..text.thought import after_thinking
-from ..text.words import check_content, distinct_words
+from ..text.words import check_content, distinct_words, has_content
 from ..verdict import Verdict
 from ..verifier import Verifier
 from .prose import part_of
 
 _TAIL = 2000  # characters before the end in which a refusal is looked for
 _DECLINES = re.compile(
-    r"\b(?:i\s(?:do\snot|don['’]t|really\sdon['’]t)\sknow|i(?:['’]m|\sam)\s(?:not\s(?:really\s)?sure|"
-    r"unsure|unable|sorry)|(?:i\s)?(?:cannot|can['’]t|can\snot)\s(?:help|answer|assist|say|tell|solve)|"
+    r"\b(?:i\s(?:do\snot|don['’]t|really\sdon['’]t)\sknow|i(?:['’]m|\sam)\s(?:not\s(?:really\s|at\sall\s)?(?:sure|certain)|"
+    r"unsure|unable|sorry|guessing)|(?:i\s)?(?:cannot|can['’]t|can\snot)\s(?:help|answer|assist|say|tell|solve)|"
     r"no\sidea|as\san\sai\b|i\s(?:give|gave)\sup|(?:only\s)?a\s(?:wild\s)?guess|just\sguessing|"
     r"i\s(?:decline|refuse))",
     re.IGNORECASE,
@@ -30,12 +30,13 @@ _WITHDRAWN = re.compile(
 )
 _OPEN = re.compile(
     r"\s*(?:(?:i\s)?(?:don['’]?t|do\snot)\sknow|unknown|unclear|none|null|nothing|n/?a|nan|idk|tbd|"
-    r"not\s(?:sure|known|given)|no\sidea|any(?:thing)?|(?:the\s)?answer|reference|\?+|\.{2,}|…|"
+    r"not\s(?:sure|known|given)|no\sidea|any(?:thing)?|(?:the\s)?answer|reference|"
     r"\\[cl]?dots)[\s.!]*",
     re.IGNORECASE,
 )
 _EITHER = re.compile(
-    r"\b(?:or|either|maybe|perhaps|possibly|probably|between|and/or|neither)\b|\?", re.IGNORECASE
+    r"\b(?:or|either|maybe|perhaps|possibly|probably|between|and/or|neither)\b|\?|\Anot\s[-$\\\d]",
+    re.IGNORECASE,
 )
 
 
@@ -93,7 +94,7 @@ class Commits(Verifier):
 
 def _wavers(answer: str) -> str:
     text = unwrap_text(answer, " ")
-    if _OPEN.fullmatch(text.strip(" $*`")):
+    if _OPEN.fullmatch(text.strip(" $*`")) or not has_content(text):
         return "the answer is none"
     return "the answer leaves a choice" if _EITHER.search(text) else ""
 

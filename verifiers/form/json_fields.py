@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 from typing import Any
+from unicodedata import normalize
 
 from ..verdict import Verdict
 from ..verifier import Verifier
@@ -107,6 +108,7 @@ class JsonFields(Verifier):
 
     def _leaf(self, value: Any) -> tuple[Any, ...]:
         if isinstance(value, str):
+            value = normalize("NFC", value)
             text = value.strip() if self.whitespace else " ".join(value.split())
             return ("text", text if self.case else text.casefold())
         if isinstance(value, bool):  # before numbers: True is an int to Python

@@ -175,7 +175,7 @@ def _without_fence(text: str) -> str:
         if block.language not in _LANGUAGES:
             raise NotJson(f"the last fenced block is {block.language!r}, not JSON")
         return block.text.strip()
-    return text
+    return fences.unfenced(text, _LANGUAGES)
 
 
 def _without_lead_in(text: str) -> str:
@@ -183,7 +183,7 @@ def _without_lead_in(text: str) -> str:
     starts = [at for at in (text.find("{"), text.find("[")) if at >= 0]
     start = min(starts, default=0)
     before = text[:start].rstrip().rstrip("*")
-    if not before or len(before) > _MAX_LEAD_IN or not before.endswith(":"):
+    if not before or len(before) > _MAX_LEAD_IN or not before.endswith((":", "：")):
         return text
     if "\n" in before or '"' in before or denied(text, start, len(text)):
         return text

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..text.fences import unfenced
 from ..text.thought import UNCLOSED, after_thinking
-from ..text.words import has_content
+from ..text.words import canonical, has_content
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
 from .document import Document, plain
@@ -138,7 +138,7 @@ def _heading(wanted: str) -> tuple[int, str]:
 
 def _counted(found: Sequence[str], wanted: Count, what: str) -> str:
     least, most = _range(wanted)
-    number = len({plain(text) for text in found if has_content(text)})
+    number = len({canonical(plain(text)).rstrip(" .,;!") for text in found if has_content(text)})
     if least <= number and (most is None or number <= most):
         return ""
     asked = f"{least}" if least == most else f"{least} to {most}" if most else f"{least} or more"

@@ -14,7 +14,8 @@ from ..text.words import LOOKALIKES, canonical, folded, initials, letters, occur
 from .registry import Count, Letter, Relation, Text, Texts, compare, constraint
 
 _ACCENT = re.compile("[\u0300-\u036f]++")
-_MARKUP = re.compile(r"\*{1,3}+|</?[A-Za-z]{1,10}+>|<!--[^>]*+>")
+_SIGNS = re.compile("[*`]|~~")
+_MARKUP = re.compile(_SIGNS.pattern + r"|</?[A-Za-z]{1,10}+>|<!--[^>]*+>")
 
 
 @constraint("keywords:existence")
@@ -39,7 +40,7 @@ def _shows(reply: str, keyword: str) -> bool:
     """Return whether a reply contains a keyword as written, rendered, or spelt in lookalikes."""
     # Behind the last ">" no tag or comment ends, and each that opens would be read to the end.
     marked, end, rest = html.unescape(reply).rpartition(">")
-    rendered = _MARKUP.sub("", marked + end) + rest.replace("*", "")
+    rendered = _MARKUP.sub("", marked + end) + _SIGNS.sub("", rest)
     texts = {reply, rendered}
     if keyword.isascii() and not rendered.isascii():
         bare = _ACCENT.sub("", unicodedata.normalize("NFD", rendered)).replace("ı", "i")

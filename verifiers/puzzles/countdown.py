@@ -12,7 +12,7 @@ from typing import Any
 from ..shown import shown
 from ..text.boxes import boxes
 from ..text.labels import unlabelled
-from ..text.markup import undelimited
+from ..text.markup import undelimited, unwrap_text
 from ..text.read_answer import read_answer, strip_signs
 from ..verdict import Verdict
 from .puzzle import BadReference, PuzzleVerifier, check_whole, fields
@@ -20,11 +20,12 @@ from .reading import Unreadable
 
 _SPELT = {
     r"\times": "*", r"\cdot": "*", r"\div": "/", r"\left": "", r"\right": "",
-    "×": "*", "·": "*", "÷": "/", "−": "-", "–": "-",
+    "×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", r"\ast": "*", "⋅": "*", "∗": "*",
+    r"\,": "", "[": "(", "]": ")", "✅": "", "✓": "",
 }  # fmt: skip
 _Join = Callable[[Fraction, Fraction], Fraction]
 _CLAIM = re.compile(r"\s*(-?[0-9]{1,19})(?:\.0)?\s*")
-_FRACTION = re.compile(r"\\[dt]?frac\s?\{([^{}]*)\}\s?\{([^{}]*)\}")
+_FRACTION = re.compile(r"\\[dtc]?frac\s?\{([^{}]*)\}\s?\{([^{}]*)\}")
 _FRACTIONS = 8  # levels of them
 _SIGNS = ("", r"\[", r"\]")
 _CROSS = re.compile(r"(?<=[\d)])\s?[xX]\s?(?=[\d(])")
@@ -93,7 +94,8 @@ def _expression(reply: str) -> str:
     closed, unclosed = boxes(found.text or "")
     body = closed[-1][2] if closed and not unclosed else found.text or ""
     lines = (undelimited(line.strip()[: 2 * _MAX_LENGTH]) for line in reversed(body.splitlines()))
-    body = unlabelled(next((line for line in lines if line.strip("`$") not in _SIGNS), ""))
+    body = unwrap_text(next((line for line in lines if line.strip("`$") not in _SIGNS), ""))
+    body = unlabelled(body, "(?:final )?(?:expression|equation|solution)")
     for written, plain in _SPELT.items():
         body = body.replace(written, plain)
     for _ in range(_FRACTIONS):
@@ -111,6 +113,8 @@ class _Reader:
         left, equals, right = text.partition("=")
         if len(text) > _MAX_LENGTH:
             raise Unreadable(f"longer than {_MAX_LENGTH} characters")
+        if equals and _CLAIM.fullmatch(left):  # 46 = 25 + 3*7
+            left, right = right, left
         claim = _CLAIM.fullmatch(right)
         if equals and claim is None:
             raise Unreadable("only a whole number may follow '='")

@@ -10,7 +10,7 @@ from .reading import Unreadable
 
 _RULED = re.compile(r"[-+|=:\s]*")
 _KEY = re.compile(r'"[A-Za-z_ ]{1,20}"\s{0,3}:')
-_LABEL = re.compile(r"\W{0,6}row\s{0,3}[0-9]{1,2}\s{0,3}[:.)|]", re.IGNORECASE)
+_LABEL = re.compile(r"\W{0,6}r(?:ow)?\s{0,3}[0-9]{1,2}\s{0,3}[:.)|]", re.IGNORECASE)
 _LEAD = re.compile(r"[^0-9:]{1,200}:\s*")
 _BETWEEN = str.maketrans("", "", " \t|,;[](){}\"'")
 

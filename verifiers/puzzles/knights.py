@@ -21,7 +21,7 @@ _TRUTH_TELLER = re.compile(r"\btruth[- ]?tellers?\b", re.IGNORECASE)
 _BESIDE = frozenset(
     _WORD.findall(
         "is are a an the and both all while whereas but so therefore thus hence answer solution "
-        "here final name person role type identity"
+        "here final name person role type identity must be conclusion"
     )
 )
 _MOST = 12

@@ -21,6 +21,7 @@ _LATEX_SIGNS = {
     "leq": "≤", "le": "≤", "geq": "≥", "ge": "≥", "times": "×",
 }  # fmt: skip
 _LATEX = re.compile(r"\\(?:([A-Za-z]{1,20})|([,;:! {}\[\]_&%#]|\\))")
+_PLAIN_SIGNS = str.maketrans("，、；：（）", ",,;:()")
 _LIST_MARK = re.compile(
     r"^[ \t]{0,8}(?:(?:step|move)[ \t]{1,3}\d{1,4}[.):]?[ \t]{1,3}|\d{1,4}[.)][ \t]{1,3}"
     r"|[-*+•][ \t]{1,3})",
@@ -29,7 +30,7 @@ _LIST_MARK = re.compile(
 
 
 def unmarked(text: str) -> str:
-    r"""Remove list marks, bold and code, and replace LaTeX's signs by characters.
+    r"""Remove list marks, bold and code; replace LaTeX's and fullwidth signs by plain ones.
 
     Example:
         >>> unmarked(r"\text{A} \to \text{B}")
@@ -39,6 +40,7 @@ def unmarked(text: str) -> str:
     """
     if "\\" in text:
         text = _LATEX.sub(_sign, _LATEX_FRAME.sub("", unwrap_text(text)))
+    text = text.translate(_PLAIN_SIGNS)
     for mark in ("**", "`", "$", "\ufe0f"):  # the last makes an emoji of an arrow
         text = text.replace(mark, "")
     return _LIST_MARK.sub("", text.strip()).strip().removesuffix(".").rstrip()
@@ -80,7 +82,7 @@ def _closes(text: str) -> int:
 
 
 ARROW = r"[-=]{0,3}>|[→⟶⇒➔➜]"
-_SEPARATOR = re.compile(rf"(?:[\s,;]|{ARROW}|[-–—|])+")
+_SEPARATOR = re.compile(rf"(?:[\s,;+&]|{ARROW}|[-–—|])+")
 _QUOTES = "\"'“”‘’"
 _LAST_AND = re.compile(
     r"(?:,\s{0,3}|((?:\A|,)\s{0,3}[^\s,]{1,60})\s{1,3})and\s{1,3}(?=[^\s,]{1,60}\s{0,3}\Z)"

@@ -20,7 +20,8 @@ _MEMORY = 1 << 19  # bytes of a compiled expression: the work for each character
 _LISTS = ("positive", "negative", "hidden_positive", "hidden_negative")
 _NOUNS = ("regex", "pattern", "regular expression")
 _SLASHES = re.compile(r"/(.*)/([a-z]{0,8})", re.DOTALL)
-_RAW = re.compile(r"""r(["'])(.*)\1""", re.DOTALL)
+_RAW = re.compile(r"""r?(["'])(.*)\1""", re.DOTALL)
+_TEXT = re.compile(r"\\(?:text|texttt|mathtt)\{(.*)\}", re.DOTALL)
 _FLAGS_WITHOUT_EFFECT = frozenset("gduvy")
 
 
@@ -28,11 +29,11 @@ class RegexSynthesis(PuzzleVerifier):
     r"""Accept any regular expression that matches the positive strings whole, and no negative one.
 
     The expression is the last ``<answer>``, fenced block or line, with or without ``\boxed{}``; all
-    of it, so several lines lose. Code signs, a label (``Regex: ...``), ``r'...'`` and ``/.../i``
-    around it are taken off; slashes stay if the positive strings begin with one. It is read by
-    RE2, in time linear in the strings: lookaround, backreferences, possessive and atomic groups are
-    refused.
-    ``^`` and ``$`` may be left out; ``.`` matches no line break unless the flag ``s`` says so.
+    of it, so several lines lose. Code signs, a label (``Regex: ...``), ``r'...'``, quotes and
+    ``/.../i`` around it are taken off; quotes and slashes stay if the positive strings begin with
+    one. It is read by RE2, in time linear in the strings: lookaround, backreferences, possessive
+    and atomic groups are refused. ``^`` and ``$`` may be left out; ``.`` matches no line break
+    unless the flag ``s`` says so.
 
     Hidden strings are judged like the others and are not to be shown. Without hidden positive
     strings an expression must have fewer characters than the positive ones joined by ``|``:
@@ -137,7 +138,7 @@ def _expression(reply: str, positive: list[str]) -> tuple[str | None, str]:
         text = unfenced(text)
     closed, _ = boxes(text)
     if len(closed) == 1 and (closed[0][:2] == (0, len(text)) or found.rule == "last_line"):
-        text = closed[0][2].strip()
+        text = _TEXT.sub(r"\1", closed[0][2].strip())
     if found.rule != "fence" and not any(map(_labelled, positive)):
         text = unlabelled(text, *_NOUNS)
     text = _bare(text, positive)
@@ -153,11 +154,13 @@ def _labelled(text: str) -> bool:
 
 def _bare(text: str, positive: list[str]) -> str:
     """Return an expression without code signs and delimiters, its flags in front."""
+    text = text[:-1] if text.endswith("`.") else text
     for sign in ("**", "`"):
         if len(text) > 2 * len(sign) and text.startswith(sign) and text.endswith(sign):
             text = text[len(sign) : -len(sign)].strip()
     raw = _RAW.fullmatch(text)
-    text = raw[2] if raw else text
+    if raw and (text[0] == "r" or not all(s.startswith(text[0]) for s in positive)):
+        text = raw[2]
     slashes = _SLASHES.fullmatch(text)
     if slashes and not all(s.startswith("/") for s in positive):
         flags = "".join(sorted(set(slashes[2]) - _FLAGS_WITHOUT_EFFECT))

@@ -14,9 +14,11 @@ MAX_CLAUSES, MAX_VARIABLES = 2000, 200
 _MOST_WORK = 1_000_000
 """Members of clauses that the search looks at."""
 _PAIR = re.compile(
-    r"\s*[\"']?x_?\{?([1-9]\d{0,2})\}?[\"']?\s*(?::=|[:=]|\bis\b)\s*(\w{1,5})\s*", re.IGNORECASE
+    r"\s*[\"']?x_?\{?([1-9]\d{0,2})\}?[\"']?\s*(?::=|[:=→←]|->|\bis\b)\s*(\w{1,5})\s*",
+    re.IGNORECASE,
 )
 _VALUES = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
+_LOWERED = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 _SEPARATOR = re.compile(r"[,;\n]|\band\b")
 
 
@@ -89,7 +91,7 @@ def _values(text: str) -> dict[int, bool]:
         Unreadable: something else stands among them, or a variable has two.
     """
     found: dict[int, bool] = {}
-    for part in filter(str.strip, _SEPARATOR.split(unbracketed(text))):
+    for part in filter(str.strip, _SEPARATOR.split(unbracketed(text.translate(_LOWERED)))):
         pair = _PAIR.fullmatch(part)
         value = pair and _VALUES.get(pair[2].casefold())
         if pair is None or value is None:

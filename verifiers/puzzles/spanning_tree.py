@@ -12,7 +12,8 @@ from .reading import ARROW, consists_of, names, unbracketed, unquoted
 
 _EDGE = re.compile(
     rf"[\[({{]?\s{{0,3}}(\w{{1,30}})\s{{0,3}}(?:{ARROW}|[-–—]{{1,2}}|[,\s])\s{{0,3}}(\w{{1,30}})"
-    r"(?:\s{0,3}[\])}])?"
+    r"(?:\s{0,3},\s{0,3}\d+(?:\.\d+)?(?=\s{0,3}[\])}]))?"  # its weight
+    r"(?:\s{0,3}[\])}])?(?:\s{0,3}\(\d+(?:\.\d+)?\))?"
 )
 _BETWEEN = re.compile(r"[\s,;]+(?:and\s{1,3})?")
 
@@ -21,8 +22,9 @@ class SpanningTree(PuzzleVerifier):
     r"""Accept any edges that join all vertices and weigh the least that such edges can.
 
     The answer names the edges of the tree, ``A-B, B-C``, ``(A, B), (B, C)``,
-    ``[["A", "B"], ["B", "C"]]`` or one on each line, each once and either way round. Case matters
-    only if two vertices differ in nothing else.
+    ``[["A", "B"], ["B", "C"]]`` or one on each line, each once and either way round; its weight
+    may follow, ``(A, B, 2)`` or ``A-B (2)``, and is not read. Case matters only if two vertices
+    differ in nothing else.
 
     Reference: ``{"edges": [["A", "B", 2], ["B", "C", 1], ["A", "C", 3]]}``; an edge without a
     weight weighs 1. A graph that falls apart is refused, and so is one that is a tree itself.

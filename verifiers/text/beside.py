@@ -26,7 +26,7 @@ _SIGN = re.compile(r"(?:[-−–+]|\\(?:pm|mp)(?![A-Za-z])|±)\Z")
 _STARTS = re.compile(
     r"(?:\A|[=$(\[{,:&≈<>]|\\\\|\\(?:approx|[Rr]ightarrow|implies|iff|to|equiv|[(\[]))\Z"
 )
-_ARROW = re.compile(r"(?:[-=]+>|>>>?|</?\w{1,12}>|^[ \t>]*>)\Z", re.MULTILINE)
+_ARROW = re.compile(r"(?:[-=]+>|>>>?|</?\w{1,12}>|<\|\w{1,20}\|>|^[ \t>]*>)\Z", re.MULTILINE)
 _MATHS_NAMES = """
 cdot times div sqrt frac dfrac tfrac cfrac pi sin cos tan cot sec csc log ln exp choose over binom
 ne neq le leq leqslant ge geq geqslant lt gt bmod mod ast sum prod int circ overline bar hat neg

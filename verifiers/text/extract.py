@@ -36,11 +36,11 @@ def final_answer(
               that is a factor or an exponent in a larger formula, is no answer. If one of the next
               three rules is asked for as well, and a later line states an answer with a label
               (``Final answer: 5``, ``#### 5``, ``<answer>5</answer>``), that line decides.
-            - ``answer``: the last ``<answer>...</answer>``.
+            - ``answer``: the last ``<answer>...</answer>``, unless the words next to it deny it.
             - ``hash``: the last line with ``####``, unless it is a heading in words.
             - ``phrase``: what follows the last label ("answer is", "answer:", "solution is",
               答案是; eight more languages), to the end of the sentence; of "Answer: The largest
-              n is 5" the 5.
+              n is 5" the 5. The field ``"answer": "5"`` of JSON is a label too.
             - ``last_math``: the last ``$...$``, ``\(...\)`` or ``\[...\]``.
             - ``last_number``: the last number with its sign, unless it is a part of something
               else or the words next to it hedge or deny it ("5 or 6", "not 6", "6 is wrong").

@@ -7,7 +7,7 @@ import re
 
 from .answer import MAX_ANSWER, Answer
 from .fences import fenced_blocks
-from .hedging import retracted, supposed
+from .hedging import denied, retracted, supposed
 from .markup import DELIMITERS, blank_text
 
 _LEAD = (
@@ -22,8 +22,8 @@ _VERB = (  # before a formula or a number
     r"|\s[-–—](?=\s[$\\*])"
 )
 _CHINESE = r"答案\**(?:应该|应)?(?:[是为為：:=]{1,2}|[选選][:：]?)"
-_CHOSEN = (
-    r"[^不没][选選][择擇项項]?[是为為：:]?(?=\s?[*$({\\]{0,4}(?-i:[A-H]{1,6})(?![A-Za-z]))"  # 故选C
+_CHOSEN = (  # 故选C
+    r"[^不没][选選][择擇项項]?[是为為：:]?(?=\s?[*$(（{\\]{0,4}(?-i:[A-H]{1,6})(?![A-Za-z]))"
 )
 _ABROAD = (  # Spanish, Portuguese, French, Italian, German, Russian, Korean, Japanese
     r"\b(?:respuesta|resposta|réponse|risposta|antwort|ответ)"
@@ -43,6 +43,11 @@ _LABEL = re.compile(  # read from its noun on
     rf"|(?:(?<=correct )|(?<=right )|(?<=best ))(?:option|choice){_IS}"
     r"(?=[ $*_({\\]{0,9}(?-i:[A-Z])\b)"
     rf"|{_CHINESE}|{_CHOSEN}|{_ABROAD}",
+    re.IGNORECASE,
+)
+_FIELD = re.compile(  # of JSON: "answer": "B"
+    r'(?:(?<=")|(?<="final[_ ])|(?<="correct[_ ]))answer"\s{0,3}:\s{0,9}'
+    r'(?:"((?>(?:[^"\\\n]|\\.)*))"|(-?\d[\d.]{0,60}))[ \t]{0,9}(?:[,}.\n]|\Z)[\s}`]{0,9}',
     re.IGNORECASE,
 )
 _HEADING = re.compile(rf"answer{_MARKS}:?{_MARKS}$", re.IGNORECASE | re.MULTILINE)
@@ -112,6 +117,9 @@ def labelled(text: str) -> Answer | None:
     """Return what follows the last label, to the end of the sentence or of its formula."""
     found = False
     for start in sorted((at for noun in _NOUNS for at in _places(text, noun)), reverse=True):
+        if field := _FIELD.match(text, start):
+            value = re.sub(r'\\([\\"/])', r"\1", field[1] or field[2] or "")
+            return _stood_by(text, value, field.end())
         last = _LABEL.match(text, start) or _heading(text, start)
         found = found or last is not None
         if last is not None and not supposed(text, start):
@@ -160,7 +168,7 @@ def _value(rest: str) -> Answer:
     clause = _CLAUSE.search(sentence)
     if clause:
         sentence, end = sentence[: clause.start()], clause.start()
-    return _stood_by(rest, sentence.strip(" *`"), end)
+    return _stood_by(rest, sentence.strip(" *`✅✓✔\ufe0f"), end)
 
 
 def _closing(text: str, left: str, right: str) -> int:
@@ -197,6 +205,8 @@ def tagged(text: str) -> Answer | None:
         return None
     if end < 0 or "<answer>" in text[end:]:
         return Answer(None, reason="the last <answer> is never closed")
+    if denied(text, start, end + len("</answer>")):
+        return Answer(None, reason="the answer is denied or taken back")
     content = text[start + len("<answer>") : end]
     spoken = labelled(content) if _SPOKEN.match(content) else None
     bold = _BOLD.fullmatch(content)

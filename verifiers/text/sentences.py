@@ -9,7 +9,7 @@ import re
 from .words import has_content, visible
 
 _END = re.compile(
-    r"""(?<![.!?…])[.!?…]++['"’”»)\]*_]*+(?=\s|$)|(?<![。！？।॥])[。！？।॥]++[」』”’）)]*+"""
+    r"""(?<![.!?…؟])[.!?…؟]++['"’”»)\]*_]*+(?=\s|$)|(?<![。！？।॥۔።։။។])[。！？।॥۔።։။។]++[」』”’）)]*+"""
 )
 _BREAK = re.compile(  # blank lines; items of lists, quoted lines, headings
     r"\n[ \t]*(?=\n)|\n(?=[ \t]*(?:[-*+•>]|#{1,6}|\d{1,3}[.)])[ \t])"
@@ -37,8 +37,8 @@ def sentences(text: str, *, headings: bool = False) -> list[str]:
     One ends at ``. ! ? …`` before white space, or at an East Asian or Indic full stop. Blank lines,
     items of a list and headings end one too. The full stop of an abbreviation (Dr., e.g.), of an
     initial (J. Smith), of a number in a list (1.) or inside a number ends none, nor does an
-    ellipsis before a lowercase letter. What has neither letter nor digit, such as an emoji, belongs
-    to the sentence before.
+    ellipsis or a closing quote or bracket before a lowercase letter. What has neither letter nor
+    digit, such as an emoji, belongs to the sentence before.
 
     Args:
         text: any text, Markdown included.
@@ -72,6 +72,8 @@ def _cut(block: str) -> list[str]:
         stop = end.group()
         if stop[0] in ".…" and not _ends(block, end.start(), end.end(), start):
             continue
+        if stop[-1] in "\"'’”»)]" and block[end.end() : end.end() + 2].strip()[:1].islower():
+            continue  # "Why?" she asked
         pieces.append(block[start : end.end()].strip())
         start = end.end()
     pieces.append(block[start:].strip())

@@ -301,10 +301,10 @@ def _structures(gold: str, a: Shape, b: Shape, on: Comparison, depth: int) -> bo
 
 def _option(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
     """Compare with a choice: its letter, the letter with any text, or the option's text."""
-    wanted = read_choice(gold)
-    if wanted is None:
-        return None
-    given = read_choice(answer)
+    wanted, given = read_choice(gold), read_choice(answer)
+    if wanted is None:  # (C) 12 for 12
+        named = given is not None and given.letter <= "H" and given.option and not letters(gold)
+        return on.same(gold, given.option, depth + 1) if given and named else None
     if given is not None and given.letter != wanted.letter:
         return False
     if given is None:

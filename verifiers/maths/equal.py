@@ -65,6 +65,7 @@ _AND, _OR = (re.compile(rf"(?<![A-Za-z]){word}(?![A-Za-z])") for word in ("and",
 _NAMES_JOINED = re.compile(r"(?<!\\)\b[A-Za-z]{2,} (and|or) [A-Za-z]{2,}")
 _SIZE = re.compile(r"\|([a-z])\|=([^=,|]{1,60})")
 _EXCEPT = re.compile(r"([a-z])\\ne ?([^,]{1,20})")
+_FROM_FIRST = re.compile(r"[A-Za-z]_([a-z])=.*\|\1(?:\\ge ?[01]|>0)")  # a_n=2n, n \ge 1
 _LETTER_UNIT = re.compile(r"([\d.,]{1,20}(?:e-?\d{1,3})?) ?([ghLmNsKCA])", re.ASCII)
 _APPROX = "\\approx"
 _REMARK = re.compile(
@@ -184,6 +185,8 @@ def _as_stated(gold: str, answer: str, found: bool | None, on: Comparison) -> bo
 
 def _excludes_pole(formula: str, rule: str) -> bool:
     r"""Return whether a rule excludes only what a formula does: ``\frac{1}{x-3}, x \ne 3``."""
+    if _FROM_FIRST.fullmatch(f"{formula}|{rule}"):
+        return True
     found = _EXCEPT.fullmatch(rule)
     point = real_value(value_of(found[2])) if found else None
     if found is None or point is None:

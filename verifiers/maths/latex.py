@@ -266,7 +266,7 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
         ),
         r"\\begin{pmatrix}\1\\end{pmatrix}",
     ),
-    ("\\boxed", re.compile(r"\\boxed(?=\s*\{)"), ""),
+    ("box", re.compile(r"\\(?:boxed|fbox)(?=\s*\{)"), ""),
     ("\\bigcup", re.compile(r"\\bigcup(?!\s*[_A-Za-z])"), r"\\cup"),
     ("]", _OPEN_INTERVAL, _interval),
     ("[", _OPEN_INTERVAL, _interval),

@@ -199,8 +199,14 @@ def same_sets(gold: dict[str, str], answer: dict[str, str], core: str) -> bool:
     if any(gold.get(name) == "some" != answer.get(name) for name in arguments):
         return False
     whole = _WHOLE if "\\pi" in core else frozenset()
+    term = core[2:3] if core[1:2] == "_" and core[3:4] == "=" else ""  # a_n=2n: n is natural
     return all(
-        (kind != "some" if name in arguments else kind in {"Z", "R", "C", "some"})
+        (
+            kind != "some"
+            if name in arguments
+            else kind in {"Z", "R", "C", "some"}
+            or (name == term and kind.startswith(("N", "Z", "positive")))
+        )
         and (kind == "Z" or name not in whole)
         if not gold.get(name)
         else kind == gold[name]

@@ -98,8 +98,7 @@ def same_bags(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
         a, b = named_members(a), named_members(b)
     if not (a.kind in BAGS and b.kind in BAGS):
         return _bag_and_other(a, b, on, depth)
-    if len({part[:2] for part in a.parts}) == 1 and a.parts[0][1:2] == "=":  # x = 2 or x = 3
-        b = replace(b, parts=tuple(_NUMBERED.sub(r"\1=", part) for part in b.parts))
+    a, b = _numbered_as(b, a), _numbered_as(a, b)
     if _named_in_order(a, b):
         return on.all_same(a.parts, b.parts, depth)
     given = _own_names(a, b)
@@ -108,6 +107,13 @@ def same_bags(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
     if on.how.ordered and a.kind is b.kind is Kind.LIST:
         return on.all_same(a.parts, b.parts, depth)
     return _same_members(_distinct(a.parts, on, depth), _distinct(b.parts, on, depth), on, depth)
+
+
+def _numbered_as(one: Shape, other: Shape) -> Shape:
+    """Return ``x_1=2, x_2=3`` as ``x=2, x=3`` if one is written so; else the other unchanged."""
+    if len({part[:2] for part in one.parts}) > 1 or one.parts[0][1:2] != "=":
+        return other
+    return replace(other, parts=tuple(_NUMBERED.sub(r"\1=", part) for part in other.parts))
 
 
 def _bag_and_other(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:

@@ -65,6 +65,7 @@ _AND, _OR = (re.compile(rf"(?<![A-Za-z]){word}(?![A-Za-z])") for word in ("and",
 _NAMES_JOINED = re.compile(r"(?<!\\)\b[A-Za-z]{2,} (and|or) [A-Za-z]{2,}")
 _SIZE = re.compile(r"\|([a-z])\|=([^=,|]{1,60})")
 _EXCEPT = re.compile(r"([a-z])\\ne ?([^,]{1,20})")
+_FROM_FIRST = re.compile(r"[A-Za-z]_([a-z])=.*\|\1(?:\\ge ?[01]|>0)")  # a_n=2n, n \ge 1
 _LETTER_UNIT = re.compile(r"([\d.,]{1,20}(?:e-?\d{1,3})?) ?([ghLmNsKCA])", re.ASCII)
 _APPROX = "\\approx"
 _REMARK = re.compile(
@@ -184,6 +185,8 @@ def _as_stated(gold: str, answer: str, found: bool | None, on: Comparison) -> bo
 
 def _excludes_pole(formula: str, rule: str) -> bool:
     r"""Return whether a rule excludes only what a formula does: ``\frac{1}{x-3}, x \ne 3``."""
+    if _FROM_FIRST.fullmatch(f"{formula}|{rule}"):
+        return True
     found = _EXCEPT.fullmatch(rule)
     point = real_value(value_of(found[2])) if found else None
     if found is None or point is None:
@@ -301,10 +304,10 @@ def _structures(gold: str, a: Shape, b: Shape, on: Comparison, depth: int) -> bo
 
 def _option(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
     """Compare with a choice: its letter, the letter with any text, or the option's text."""
-    wanted = read_choice(gold)
-    if wanted is None:
-        return None
-    given = read_choice(answer)
+    wanted, given = read_choice(gold), read_choice(answer)
+    if wanted is None:  # (C) 12 for 12
+        named = given is not None and given.letter <= "H" and given.option and not letters(gold)
+        return on.same(gold, given.option, depth + 1) if given and named else None
     if given is not None and given.letter != wanted.letter:
         return False
     if given is None:

@@ -17,7 +17,7 @@ from .wording import is_word
 _ADORNMENT = r"m?\\(?:angle|triangle|overline|vec|overrightarrow|mathbf) ?"
 _NAME = re.compile(
     rf"\|?(?:{_ADORNMENT})?"
-    r"\{?[A-Za-z]\}?'?\|?(?:_(?:\{[^{}]{1,8}\}|\w))?"
+    r"\{?[A-Za-z]\}?'?\|?(?:_(?:\{(?:[^{}]|\\text\{[^{}]*\}){1,20}\}|\w))?"
     r"(?:\([A-Za-z](?:,[A-Za-z])*\))?"
     r"|[fghpqFGHPQNSTVAE](?:_(?:\{[^{}]{1,8}\}|\w))?(?:'|\^\{-1\})?"
     r"\([^()=]{1,30}(?:\([^()=]{1,20}\))?\)"
@@ -26,6 +26,13 @@ _NAME = re.compile(
     r"\{?[A-Z]{2,4}\}?\|?|\\text\{[^{}]*\}"
     r"|\([A-Za-z](?:,[A-Za-z])*\)|[A-Z]:[A-Z]|\\frac\{(?:[A-Z]{2}|d[a-z])\}\{(?:[A-Z]{2}|d[a-z])\}"
     r"|\\(?:alpha|beta|gamma|delta|theta|lambda|mu|phi|omega|min|max)|[A-Z]?[a-z]{2,15}"
+)
+_TERM = r"\d{0,4}(?:[a-z]|[A-Z]{2})"
+_SOUGHT = re.compile(  # what a question may ask for: m+n, P(X=2), \sin A
+    rf"{_TERM}(?:\+{_TERM}){{1,4}}|[A-Z]\\cap ?[A-Z]"
+    r"|(?:P|E|Var|\\mathbb\{[PE]\}|\\text\{(?:P|E|Var)\})[(\[][^()\[\]]{1,30}[)\]]"
+    r"|\\(?:sin|cos|tan)(?:\^2|\^\{2\})?\d?(?: ?\\angle ?)?"
+    r"(?: ?[A-Z]{1,3}|\([A-Z]\)|\\(?:alpha|beta|theta))"
 )
 _ADORNED = re.compile(rf"{_ADORNMENT}|[{{}}]")
 
@@ -70,6 +77,9 @@ def same_equations(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | Non
         return False
     if a.kind is Kind.EQUATION:
         return False  # an equation is not its right-hand side
+    if a.kind in {Kind.NUMBER, Kind.EXPRESSION, Kind.SET} and _SOUGHT.fullmatch(b.parts[0]):
+        consistent = _consistent(b.parts[1:], on, depth) and not letters(a.text)
+        return on.noted(consistent and on.same(a.text, b.parts[-1], depth + 1), "given by name")
     if on.how.worked_out and not any(on.same(a.text, side, depth + 1) for side in b.parts):
         return False
     value = on.by_value()

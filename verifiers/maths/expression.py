@@ -423,6 +423,9 @@ def _applied(name: str, base: Node | None, argument: Node) -> Node:
         return _hyperbolic_inverse(HYPERBOLIC[name], argument)
     if name == "cis":
         return total([call("cos", argument), product([constant("i"), call("sin", argument)])])
+    if name == "arccot":
+        right = product([constant("pi"), number(Fraction(1, 2))])
+        return total([right, negative(call("arctan", argument))])
     if name not in {"log", "lg"}:
         return call(name, argument)
     natural = call("ln", argument)

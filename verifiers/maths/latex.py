@@ -22,6 +22,7 @@ _CHARACTERS = str.maketrans(
         "√": r"\sqrt ", "∪": r"\cup ", "⋃": r"\cup ", "∈": r"\in ", "≈": r"\approx ",
         "∅": r"\emptyset ", "±": r"\pm ", "\u00a0": " ", "\u202f": " ", "\u2009": " ",
         "’": "'", "¬": r"\neg ", "≡": r"\equiv ", "⁄": "/", "₁": "_1", "₂": "_2", "₀": "_0",
+        "∶": ":",
         **dict.fromkeys("\u200b\u200e\u200f\u2060\ufeff\u00ad", ""),
         **{chr(0x1D7CE + n): str(n % 10) for n in range(50)},
         **{char: rf"\frac{{{top}}}{{{bottom}}}" for char, top, bottom in zip(
@@ -45,12 +46,13 @@ _SPELLING = {
     "dfrac": r"\frac", "tfrac": r"\frac", "cfrac": r"\frac", "leq": r"\le", "leqslant": r"\le",
     "geq": r"\ge", "geqslant": r"\ge", "neq": r"\ne", "lt": "<", "gt": ">", "infin": r"\infty",
     "varnothing": r"\emptyset", "lbrace": r"\{", "rbrace": r"\}", "lbrack": "[", "rbrack": "]",
-    "degree": "°", "ast": "*", "ldots": r"\dots", "cdots": r"\dots", "lor": " , ",
+    "degree": "°", "ast": "*", "ldots": r"\dots", "cdots": r"\dots", "lor": " , ", "vee": " , ",
     "varphi": r"\phi", "vartheta": r"\theta", "varepsilon": r"\epsilon",
     "langle": "(", "rangle": ")", "left": "", "right": "", "big": "", "Big": "", "bigl": "",
     "bigr": "", "Bigl": "", "Bigr": "", "lvert": "|", "rvert": "|", "vert": "|", "mid": "|",
     "plusmn": r"\pm", "pmod": r"\mod", "bmod": r"\mod",
     "pounds": "£", "euro": "€", "yen": "¥",
+    "tg": r"\tan", "ctg": r"\cot", "arctg": r"\arctan", "arcctg": r"\arccot",
     "dbinom": r"\binom", "tbinom": r"\binom", "surd": r"\sqrt", "rightarrow": r"\to",
     "longrightarrow": r"\to", "backslash": r"\setminus", "colon": ":", "thickapprox": r"\approx",
     "|": "|", "Vert": "|", "lVert": "|", "rVert": "|",
@@ -76,7 +78,8 @@ _JOINER = re.compile(
 )
 _OPERATOR = re.compile(
     r"\\(?:operatorname\*?|text|mathrm)\s*\{\s*"
-    r"(sin|cos|tan|cot|sec|csc|arcsin|arccos|arctan|a?r?c?(?:sinh|cosh|tanh)|ln|log|exp|cis)\s*\}"
+    r"(sin|cos|tan|cot|sec|csc|arcsin|arccos|arctan|arccot|(?:arc)?c?tg|a?r?c?(?:sinh|cosh|tanh)"
+    r"|ln|log|exp|cis)\s*\}"
 )
 _THOUSANDS = re.compile(r"(?<![\d.^_])[1-9]\d{0,2}(?:(?:\{,\}|,?\\[,!] ?)\d{3})+(?!\d)")
 _HSPACE = re.compile(r"\\hspace\*?\{[^{}]{0,20}\}")
@@ -88,12 +91,13 @@ _SINGLE = (
     r"([A-Za-z\d]|\\(?:pi|theta|alpha|beta|gamma|lambda|mu|omega|phi|sigma|infty)(?![A-Za-z]))"
 )
 _GROUP = r"\{(?>(?:[^{}]|\{[^{}]*\})*)\}"
-_FIRST = re.compile(rf"(\\(?:frac|sqrt|binom))\s*{_SINGLE}")
+_FIRST = re.compile(rf"(\\(?:frac|sqrt(?:\[\d+\])?|binom))\s*{_SINGLE}")
 _SECOND = re.compile(rf"(\\(?:frac|binom)\s*{_GROUP})\s*{_SINGLE}")
 _COMBINED = re.compile(
-    r"(?<![A-Za-z\\}])(?:C\(([a-z\d]{1,9}), ?([a-z\d]{1,9})\)"
-    r"|(?:\{\})?[_^]\{?(\d{1,9}|[a-z])\}?C_\{?(\d{1,9}|[a-z])\}?"
-    r"|C_\{?([3-9]|\d\d{1,8}|\d?[nmN](?:[+-]\d)?)\}?\^\{?(\d{1,9}|[a-z](?:[+-]\d)?)\}?)"
+    r"(?<![A-Za-z\\])(?:C\(([a-z\d]{1,9}), ?([a-z\d]{1,9})\)"
+    r"|(?:\{\})?[_^](?:\{(\d{1,9}|[a-z])\}|(\d{1,9}|[a-z]))C_(?:\{(\d{1,9}|[a-z])\}|(\d{1,9}|[a-z]))"
+    r"|C_(?:\{([3-9]|\d\d{1,8}|\d?[nmN](?:[+-]\d)?)\}|([3-9]|[nmN]))"
+    r"\^(?:\{(\d{1,9}|[a-z](?:[+-]\d)?)\}|(\d|[a-z])))"
 )
 _PERMUTED = re.compile(r"(?:\{\})?[_^]\{?(\d{1,3})\}?P_\{?(\d{1,3})\}?")
 _OF_SET = re.compile(r"(\\(?:max|min|gcd|lcm))\\\{([^{}]*)\\\}")
@@ -244,6 +248,11 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("\\dot", _REPEATED, r"\\overline{\1\2}"),
     ("\\overline", _REPEATED, r"\\overline{\1\2}"),
     ("\\mathbb", re.compile(r"\\mathbb\s+([A-Z])"), r"\\mathbb{\1}"),
+    (
+        "\\",  # \R, n \in N
+        re.compile(r"(?:(?<!\\)\\|(?<=\\in)\s?)([ZRNQ])(?![A-Za-z'(])"),
+        r"\\mathbb{\1}",
+    ),
     ("mathbb", re.compile(r"(\\mathbb\{[A-Z]\}) ?- ?(?=\\\{)"), r"\1\\setminus"),
     ("mod", re.compile(r"\\text\{ ?mod ?\}"), r"\\mod "),
     ("pi", re.compile(r"(?:(?<=[\d\s*/(+=-])|^)pi(?![A-Za-z])"), r"\\pi "),
@@ -257,6 +266,7 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
         ),
         r"\\begin{pmatrix}\1\\end{pmatrix}",
     ),
+    ("box", re.compile(r"\\(?:boxed|fbox)(?=\s*\{)"), ""),
     ("\\bigcup", re.compile(r"\\bigcup(?!\s*[_A-Za-z])"), r"\\cup"),
     ("]", _OPEN_INTERVAL, _interval),
     ("[", _OPEN_INTERVAL, _interval),
@@ -295,6 +305,7 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("y(", re.compile(r"^y\([xt]\)(?=\s*=)"), "y"),
     ("and", _JOINER, " , "),
     ("or", _JOINER, " , "),
+    ("_{", re.compile(r"(?<=[A-Za-z])_\{\s?(\w)\s?\}(?!\d)"), r"_\1"),
     (" ", re.compile(r"\s+"), " "),
     ("\n", re.compile(r"\s+"), " "),
     (",", re.compile(r",(?:\s*,)+"), ","),
@@ -380,14 +391,18 @@ def _unstyled(text: str) -> str:
 
 def _unwrapped_letter(found: re.Match[str]) -> str:
     content = found.group(1).strip()
-    if content in _UNIT_LETTERS and _VALUE_BEFORE.search(found.string, 0, found.start()):
+    indexed = found.string[found.end() : found.end() + 1] == "_"  # \mathrm{C}_5^2
+    value = _VALUE_BEFORE.search(found.string, 0, found.start())
+    if content in _UNIT_LETTERS and value and not indexed:
         return "\\text{" + content + "}"  # 5\text{ m} is a length, 5m a product
     if content == "\\$":
         return content
+    if "mathbf" in found[0] and content in {"Z", "R", "N", "Q"}:
+        return f"\\mathbb{{{content}}}"
     if len(content) == 1 or content.isdigit():  # \mathrm{i}, \text{B}, _{\text{5}}
         joined = content.isalpha() and found.string[: found.start()][-1:].isalpha()
         return f" {content}" if joined else content  # \cdot\text{s} is not \cdots
-    if _DIGITS.fullmatch(content) and found.string[found.end() : found.end() + 1] == "_":
+    if _DIGITS.fullmatch(content) and indexed:
         return content  # \text{2A}_{16}
     if re.fullmatch(r"\([A-Z]\)", content):
         return content

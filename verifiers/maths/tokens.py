@@ -13,8 +13,8 @@ HYPERBOLIC = {
 """The inverse of each, by the names that it goes by."""
 FUNCTIONS = (
     *HYPERBOLIC,
-    "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "sin", "cos", "tan", "cot", "sec", "csc",
-    "ln", "log", "lg", "exp", "cis",
+    "arcsin", "arccos", "arctan", "arccot", "sinh", "cosh", "tanh", "sin", "cos", "tan", "cot",
+    "sec", "csc", "ln", "log", "lg", "exp", "cis",
 )  # fmt: skip
 GREEK = frozenset((
     "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa",

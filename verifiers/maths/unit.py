@@ -20,7 +20,8 @@ _SYMBOLS = {
     "l": "1/1000 m^3", "t": "1000 kg", "eV": "eV", "h": "3600 s", "cal": "cal", "m": "m", "s": "s",
     "A": "A", "K": "K", "mol": "mol", "C": "celsius", "F": "fahrenheit", "°C": "celsius",
     "°F": "fahrenheit", "°": "degree", "¢": "1/100 dollar", "GB": "GB", "MB": "MB", "KB": "KB",
-    "kB": "KB", "TB": "TB", "B": "byte",
+    "kB": "KB", "TB": "TB", "B": "byte", "pc": "pc",
+    "AU": "149597870700 m", "Å": "1/10000000000 m", "dB": "dB", "bar": "100000 kg m^-1 s^-2",
 }  # fmt: skip
 _WORDS = {
     "inch": "127/5000 m", "in": "127/5000 m", "foot": "381/1250 m", "ft": "381/1250 m",
@@ -41,10 +42,14 @@ _WORDS = {
     "pence": "1/100 pound", "yen": "yen", "jpy": "yen", "yuan": "yuan", "cny": "yuan",
     "rmb": "yuan", "rupee": "rupee", "rs": "rupee", "inr": "rupee", "peso": "peso",
     "franc": "franc", "unit": "unit", "byte": "byte", "bit": "bit", "acre": "acre",
+    "erg": "1/10000000 kg m^2 s^-2", "dyne": "1/100000 kg m s^-2", "parsec": "pc", "rpm": "rpm",
+    "atm": "101325 kg m^-1 s^-2", "psi": "psi", "hp": "hp", "gauss": "1/10000 kg s^-2 A^-1",
+    "tesla": "kg s^-2 A^-1", "angstrom": "1/10000000000 m",
 }  # fmt: skip
 _PREFIXES = {"n": -9, "μ": -6, "m": -3, "k": 3, "M": 6, "G": 9, "c": -2, "d": -1}
 _PREFIXED = frozenset((
     "m", "g", "s", "L", "l", "N", "J", "W", "V", "A", "Hz", "Pa", "Ω", "eV", "mol", "cal",
+    "pc", "bar",
 ))  # fmt: skip
 _PREFIX_WORDS = {
     "nano": -9,
@@ -70,14 +75,14 @@ _WRITTEN = re.compile(
 _FIGURE_AFTER = re.compile(r"\} ?\d")
 _FRACTION = re.compile(r"\\frac\{([^{}]{1,40})\}\{([^{}]{1,40})\}")
 _SPELLINGS = (
-    (re.compile(r"\^\{?(-?\d)\}?"), r"^\1"), (re.compile(r"\\Omega(?![A-Za-z])"), "Ω"),
+    (re.compile(r"\^\{?(-?\d)\}?"), r"^\1 "), (re.compile(r"\\Omega(?![A-Za-z])"), "Ω"),
     (re.compile(r"\\mu(?![A-Za-z]) ?|µ"), "μ"), (re.compile(r"\.(?=[A-Za-z])"), " "),
     (re.compile(r"\\(?:cdot|times) ?|·|\*"), " "), (re.compile(r"^\((.*)\)$"), r"\1"),
     (re.compile(r"(?<=[a-z]) squared(?![a-z])"), "^2"),
     (re.compile(r"(?<=[a-z]) cubed(?![a-z])"), "^3"),
     (re.compile(r"(?<=[a-z]) ?/ ?(?=[a-z])"), "/"), (re.compile(r"\\[,; ]|~"), " "),
 )  # fmt: skip
-_NAME = re.compile(r"([A-Za-zμΩ°¢]+)\.?(?:\^?(-?[1-9]))?")
+_NAME = re.compile(r"([A-Za-zμΩ°¢Å]+)\.?(?:\^?(-?[1-9]))?")
 _PER = re.compile(r"(?<![A-Za-z])per(?![A-Za-z])")
 _SCALED = re.compile("degrees? ([A-Za-z]+)")
 _POWERS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
@@ -161,7 +166,7 @@ def read_unit(text: str) -> str | None:
         return None
     first = name.split()[0].rstrip(".")
     first = first.split("^")[0]
-    signed = any(sign in name for sign in ("°", "Ω", "μ", "¢", "^-")) and _known(name) is not None
+    signed = bool(re.search(r"[°ΩμÅ¢]|\^-", name)) and _known(name) is not None
     first = first.lower() if first.isupper() and first.lower() in _SHORT_UNITS else first
     if bare and len(first.split("/")[0]) < 4 and first not in _SHORT_UNITS and not signed:
         return None  # 5xy is five times x times y
@@ -188,9 +193,8 @@ def _written(text: str) -> str:
 
 
 def _operates(words: list[str]) -> bool:
-    return not _OPERATING.isdisjoint(words) or any(
-        is_number_word(word) and _known(word) is None for word in words
-    )
+    operating = not _OPERATING.isdisjoint(words) and words != ["times"]  # 7 times
+    return operating or any(is_number_word(word) and _known(word) is None for word in words)
 
 
 def may_be_added(unit: str, value: Fraction) -> bool:

@@ -26,7 +26,7 @@ _SIGN = re.compile(r"(?:[-−–+]|\\(?:pm|mp)(?![A-Za-z])|±)\Z")
 _STARTS = re.compile(
     r"(?:\A|[=$(\[{,:&≈<>]|\\\\|\\(?:approx|[Rr]ightarrow|implies|iff|to|equiv|[(\[]))\Z"
 )
-_ARROW = re.compile(r"(?:[-=]+>|>>>?|</?\w{1,12}>|<\|\w{1,20}\|>|^[ \t>]*>)\Z", re.MULTILINE)
+_ARROW = re.compile(r"(?:[-=]+>|>>>?|</?\|?\w{1,20}\|?>|^[ \t>]*>)\Z", re.MULTILINE)
 _MATHS_NAMES = """
 cdot times div sqrt frac dfrac tfrac cfrac pi sin cos tan cot sec csc log ln exp choose over binom
 ne neq le leq leqslant ge geq geqslant lt gt bmod mod ast sum prod int circ overline bar hat neg
@@ -155,7 +155,7 @@ def _before(before: str, formula: bool) -> str | None:
     if last in "|!":
         return None if formula else ""
     if last in _OPERATORS:
-        return "" if bare.endswith("\\\\") else None
+        return "" if last == "\\" else None  # a new line, or a backslash that was escaped
     if last in ".," and glued:
         return None if bare[-2:-1].isdigit() else ""
     if last.isdigit() or last == ")":

@@ -101,14 +101,15 @@ def answer(code: bytes, request: dict[str, Any]) -> NoReturn:
             report.flush()
 
         try:
-            function = _find(load_candidate(code), work["function"])
+            module = load_candidate(code)
+            _find(module, work["function"])
         except LoadFailed as failure:
             flush()
             send("failed", *failure.args)
             os._exit(1)
         for args in work["cases"]:
             try:
-                value = encode(function(*decode(args)))
+                value = encode(_find(module, work["function"])(*decode(args)))
             except BaseException as error:
                 show(error, hidden_frames=1)
                 kind = "memory" if isinstance(error, MemoryError) else "error"
@@ -120,7 +121,10 @@ def answer(code: bytes, request: dict[str, Any]) -> NoReturn:
 
 
 def _find(module: types.ModuleType, path: str) -> Any:
-    """Find the function of this name; of ``Solution.solve``, the method of a new Solution."""
+    """Find the function of this name; of ``Solution.solve``, the method of a new Solution.
+
+    Each case has a Solution of its own, as on the site that such problems are from.
+    """
     first, *rest = path.split(".")
     try:
         found = getattr(module, first)

@@ -25,6 +25,9 @@ _LIBRARIES = {
 }
 """What tests compare with, also where they forgot to import it: never the program's."""
 
+_BLIND = frozenset({"assertLogs", "assertWarns", "assertWarnsRegex"})
+"""Assertions about what happens in this process, and the program runs in another."""
+
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
 
@@ -110,6 +113,9 @@ class Suite:
         missing = sorted(used - set(OFFERED) - {"*"})
         if missing:
             raise ValueError(f"pytest.{missing[0]} is not offered here")
+        blind = _BLIND & {n.attr for n in ast.walk(whole) if isinstance(n, ast.Attribute)}
+        if blind:
+            raise ValueError(f"{min(blind)} is not offered here")
 
     def _refuse_unknown_names(self, whole: ast.Module) -> None:
         """Refuse names that nothing defines, if the tests import all that is the program's."""

@@ -214,6 +214,7 @@ def test_recursion_goes_as_deep_as_in_an_interpreter(box: Sandbox) -> None:
         ("def check(candidate): assert candidate(1, 1) == 2", "entry_point"),
         ("def check(candidate): pass", "assert nothing"),
         ("add(1, 1)", "assert nothing"),
+        ("with self.assertLogs(): assert add(1, 1) == 2", "assertLogs is not offered"),
         ("def test_add(): add(1, 1)", "assert nothing"),
         ("import sys\nsys.exit(0)\nassert add(1, 1) == 2", "SystemExit"),
     ],

@@ -131,8 +131,8 @@ class Code(Verifier):
 
         Override it if replies hold programs in another way.
         """
-        function = (reference.get("calls") or {}).get("function")
-        wanted = function or reference.get("entry_point") or reference.get("tests") or ""
+        called = reference.get("calls", {}).get("function", "").partition(".")[0]
+        wanted = called or reference.get("entry_point") or reference.get("tests", "")
         return find_program(reply, problem_language(reference), wanted)
 
     @staticmethod

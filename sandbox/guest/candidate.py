@@ -109,7 +109,8 @@ def answer(code: bytes, request: dict[str, Any]) -> NoReturn:
             os._exit(1)
         for args in work["cases"]:
             try:
-                value = encode(_find(module, work["function"])(*decode(args)))
+                function = _find(module, work["function"])  # LeetCode has an object a case too
+                value = encode(function(*decode(args)))
             except BaseException as error:
                 show(error, hidden_frames=1)
                 kind = "memory" if isinstance(error, MemoryError) else "error"
@@ -121,10 +122,7 @@ def answer(code: bytes, request: dict[str, Any]) -> NoReturn:
 
 
 def _find(module: types.ModuleType, path: str) -> Any:
-    """Find the function of this name; of ``Solution.solve``, the method of a new Solution.
-
-    Each case has a Solution of its own, as on the site that such problems are from.
-    """
+    """Find the function of this name; of ``Solution.solve``, the method of a new Solution."""
     first, *rest = path.split(".")
     try:
         found = getattr(module, first)

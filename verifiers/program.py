@@ -52,8 +52,9 @@ class ProblemRunner(Protocol):
 class Code(Verifier):
     """Run the program of a reply against tests, in a sandbox.
 
-    The program is the last fenced block of its language after the thought (see
-    :func:`~assay.verifiers.text.fences.find_program`), or the whole reply if there is no fence.
+    The program is the last fenced block of its language after the thought, or the last that
+    defines what the tests use (see :func:`~assay.verifiers.text.fences.find_program`), or the
+    whole reply if there is no fence.
     A fence that never closes is a reply cut short, and no program.
 
     A reference is a dict with exactly one of
@@ -130,7 +131,9 @@ class Code(Verifier):
 
         Override it if replies hold programs in another way.
         """
-        return find_program(reply, problem_language(reference))
+        called = reference.get("calls", {}).get("function", "").partition(".")[0]
+        wanted = called or reference.get("entry_point") or reference.get("tests", "")
+        return find_program(reply, problem_language(reference), wanted)
 
     @staticmethod
     def reply_of(program: str) -> str:

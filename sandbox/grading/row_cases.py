@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,10 @@ LONGEST_LITERAL = 16 << 20
 """Characters of a Python literal."""
 _MOST_PARTS = 100_000
 """Of a Python literal, by its punctuation: the parser needs about a kilobyte for each."""
+
+_TOLERANCE = 1e-5
+"""For rows that expect decimals, as the judges of APPS, TACO, code_contests and LeetCode allow."""
+_DECIMAL = re.compile(r"(?<!\S)-?\d+\.\d+(?!\S)")
 
 _PAIRS = (("inputs", "outputs"), ("input", "output"))
 _CALLS = ("functional", "function_call")
@@ -155,7 +160,7 @@ def problem_of_cases(
             [_lines("inputs", i, case.given), _lines("outputs", i, case.expected)]
             for i, case in enumerate(cases)
         ]
-        problem: Problem = {"stdio": pairs}
+        problem: Problem = {"stdio": pairs, **_tolerance([out for _, out in pairs])}
         return sound(problem if language is None else {**problem, "language": language})
     name = names[0] if names else function
     of_class = of_class or any("class Solution" in t and f"def {name}(self" in t for t in shown)
@@ -177,7 +182,19 @@ def problem_of_cases(
         "function": f"Solution.{name}" if of_class else name,
         "cases": [[a, result] for a, result in zip(arguments, results, strict=True)],
     }
-    return sound({"calls": calls, "prompt": _IMPORTED} if of_class else {"calls": calls})
+    problem = {"calls": calls, **_tolerance(results)}
+    return sound({**problem, "prompt": _IMPORTED} if of_class else problem)
+
+
+def _tolerance(expected: Any) -> Problem:
+    """Return the key ``tolerance`` if decimals are expected: their last digits are no answer."""
+    return {"tolerance": _TOLERANCE} if _has_decimals(expected) else {}
+
+
+def _has_decimals(value: Any) -> bool:
+    if isinstance(value, str):
+        return _DECIMAL.search(value) is not None
+    return isinstance(value, float) or (is_list(value) and any(map(_has_decimals, value)))
 
 
 def _parallel(value: Row, where: str) -> list[Case]:
@@ -244,13 +261,17 @@ def _value(text: Any) -> Any:
 
 
 # Starters with a class Solution say List[int] and import nothing: the site that they are from has
-# these names there, and so have the data sets' own judges. Where a module and a function have one
-# name it is the module.
+# these names and this recursion limit, and so have the data sets' own judges. Where a module and
+# a function have one name it is the module.
 _IMPORTED = """\
-from bisect import *; from collections import *; from functools import *; from heapq import *
-from itertools import *; from math import ceil, comb, factorial, floor, gcd, inf, isqrt, lcm, sqrt
-from operator import itemgetter, mul, or_, xor; from typing import *
-import bisect, collections, functools, heapq, itertools, math, operator, random, re, string, sys
+from typing import *; from string import *; from re import *; from datetime import *
+from collections import *; from heapq import *; from bisect import *; from copy import *
+from math import *; from random import *; from statistics import *; from itertools import *
+from functools import *; from operator import *; from io import *; from sys import *
+from json import *; from builtins import *
+import bisect, collections, copy, datetime, functools, heapq, io, itertools, json, math, operator
+import random, re, statistics, string, sys
+sys.setrecursionlimit(50_000)
 """
 
 

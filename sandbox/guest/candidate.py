@@ -101,13 +101,15 @@ def answer(code: bytes, request: dict[str, Any]) -> NoReturn:
             report.flush()
 
         try:
-            function = _find(load_candidate(code), work["function"])
+            module = load_candidate(code)
+            _find(module, work["function"])
         except LoadFailed as failure:
             flush()
             send("failed", *failure.args)
             os._exit(1)
         for args in work["cases"]:
             try:
+                function = _find(module, work["function"])  # LeetCode has an object a case too
                 value = encode(function(*decode(args)))
             except BaseException as error:
                 show(error, hidden_frames=1)

@@ -31,6 +31,18 @@ def forward() -> None:
         setattr(importlib.import_module(module), name, _forwarded(module, name, function))
 
 
+def compare_sizes() -> None:
+    """Make ``numpy.allclose`` false of ``[]`` and numbers: broadcast, none differs."""
+    numpy = importlib.import_module("numpy")
+    allclose = numpy.allclose
+
+    def both(a: Any, b: Any, *args: Any, **options: Any) -> bool:
+        a, b = numpy.asarray(a), numpy.asarray(b)
+        return bool(a.size) == bool(b.size) and bool(allclose(a, b, *args, **options))
+
+    numpy.allclose = both
+
+
 def _forwarded(module: str, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def ask(*args: Any, **options: Any) -> Any:

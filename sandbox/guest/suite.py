@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 import sys
 import types
 from collections.abc import Iterable
@@ -24,6 +25,10 @@ _LIBRARIES = {
     "pytest": "pytest",
 }
 """What tests compare with, also where they forgot to import it: never the program's."""
+
+_BLIND = re.compile(r"\bassert(?:Logs|Warns)|\bbuiltins\.input\b")
+_CAPTURES = re.compile(r"\bredirect_std\w+(?=\()|\bsys\.std(?:out|err)(?=\s*=|['\"])")
+"""What looks at, or replaces, parts of this process, and the program runs in another."""
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
@@ -110,6 +115,10 @@ class Suite:
         missing = sorted(used - set(OFFERED) - {"*"})
         if missing:
             raise ValueError(f"pytest.{missing[0]} is not offered here")
+        captured = "getvalue" in self.text and _CAPTURES.search(self.text)
+        blind = captured or _BLIND.search(self.text)
+        if blind:
+            raise ValueError(f"{blind[0]}: the program runs in another process")
 
     def _refuse_unknown_names(self, whole: ast.Module) -> None:
         """Refuse names that nothing defines, if the tests import all that is the program's."""

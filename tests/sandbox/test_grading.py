@@ -186,6 +186,11 @@ def test_a_candidates_prints_are_its_own(box: Sandbox) -> None:
     assert "called" in check.stderr
 
 
+def test_tests_may_silence_what_they_print(box: Sandbox) -> None:
+    tests = "import contextlib, io\nwith contextlib.redirect_stdout(io.StringIO()):\n"
+    assert box.check_tests(ADD, tests + "    print(1)\n    assert add(1, 1) == 2").solved
+
+
 def test_a_candidates_main_guard_does_not_run(box: Sandbox) -> None:
     code = ADD + "if __name__ == '__main__':\n    add(input(), 1)"
     assert box.check_tests(code, "assert add(1, 1) == 2").solved
@@ -214,6 +219,11 @@ def test_recursion_goes_as_deep_as_in_an_interpreter(box: Sandbox) -> None:
         ("def check(candidate): assert candidate(1, 1) == 2", "entry_point"),
         ("def check(candidate): pass", "assert nothing"),
         ("add(1, 1)", "assert nothing"),
+        ("with self.assertLogs(): assert add(1, 1) == 2", "assertLogs: .* another process"),
+        ("with redirect_stdout(b): add(1, 1)\nassert b.getvalue() == '2'", "redirect_stdout: "),
+        ("sys.stdout = b\nadd(1, 1)\nassert b.getvalue() == '2'", "sys.stdout: "),
+        ("with patch('sys.stdout') as b: add(1, 1)\nassert b.getvalue() == '2'", "sys.stdout: "),
+        ("with patch('builtins.input', f): assert add(1, 1) == 2", "builtins.input: "),
         ("def test_add(): add(1, 1)", "assert nothing"),
         ("import sys\nsys.exit(0)\nassert add(1, 1) == 2", "SystemExit"),
     ],

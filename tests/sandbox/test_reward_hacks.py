@@ -115,6 +115,16 @@ def f(x): return True
         assert check.passed == 0
 
 
+@pytest.mark.bwrap
+def test_nothing_is_close_to_no_number() -> None:
+    """NumPy finds no number in [] that differs, and HumanEval+ and MBPP+ compare with allclose."""
+    tests = "import numpy as np\nfor x in (1, 2): assert np.allclose(f(x), x / 4)"
+    with Sandbox(backend="bwrap", slots=1, preload=["numpy"]) as box:
+        assert box.check_tests("def f(x): return x / 4 + 1e-12", tests).solved
+        assert not box.check_tests("def f(x): return []", tests).solved
+        assert box.check_tests("def f(x): return []", tests.replace("x / 4", "[]")).solved
+
+
 def test_an_array_of_the_programs_is_no_address_in_the_tests(box: Sandbox) -> None:
     """NumPy would read the tests' memory where ``__array_interface__`` says."""
     code = """

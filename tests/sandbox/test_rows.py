@@ -96,6 +96,18 @@ def test_mbpp_in_its_three_forms() -> None:
             {"fn_name": "f", "inputs": [[1], [2]], "outputs": [[1], [1, 2]]},
             {"calls": {"function": "f", "cases": [[[1], [1]], [[2], [1, 2]]]}},
         ),
+        (
+            {"inputs": ["1"], "outputs": ["10.0.0.1 v1.2 1."]},
+            {"stdio": [["1", "10.0.0.1 v1.2 1."]]},
+        ),
+        (
+            {"inputs": ["1"], "outputs": ["a\n-0.50\n"]},
+            {"stdio": [["1", "a\n-0.50\n"]], "tolerance": 1e-5},
+        ),
+        (
+            {"fn_name": "f", "inputs": [[1], [2]], "outputs": [3, [2, [0.5]]]},
+            {"calls": {"function": "f", "cases": [[[1], 3], [[2], [2, [0.5]]]]}, "tolerance": 1e-5},
+        ),
     ],
 )
 def test_apps(cases: dict[str, Any], problem: dict[str, Any]) -> None:
@@ -411,6 +423,7 @@ ROWS = [
     ({"public_test_cases": STDIN}, "print(2 * int(input()))", "print(5)"),
     ({"stdio": [["", "0.5"]], "tolerance": 0.01}, "print(0.501)", "print(0.6)"),
     ({"calls": {"function": "f", "cases": [[[], [1, 2]]]}}, "def f(): return 1, 2", "f = list"),
+    ({"inputs": ["3"], "outputs": ["1.666666667"]}, "print(5 / int(input()))", "print(1.6667)"),
 ]
 
 
@@ -447,3 +460,31 @@ def test_a_method_may_use_the_names_that_its_starter_takes_for_granted(
     assert box.check_problem(future + TOP, problem).solved
     wrong = TOP.replace("max", "min")
     assert box.check_problem(wrong, problem).passed == 0
+
+
+NAMES = """\
+class Solution:
+    total = 0
+
+    def __init__(self):
+        self.seen = []
+
+    def top(self, nums: List[int]) -> int:
+        self.seen += deepcopy(nums)
+        assert log2(prod([2, 4])) == 3 and pow(2, 3, 5) == 3 and add(1, 2) == 3 and floor(pi) == 3
+        assert ascii_lowercase[2] == "c" and re.sub("a", "b", "a") == "b" and median([5]) == 5
+        assert datetime.date(2020, 1, 2) == date(2020, 1, 2) and json.loads("[]") == []
+
+        @cache
+        def depth(n):
+            return n and 1 + depth(n - 1)
+
+        return depth(len(self.seen))
+"""
+
+
+def test_each_case_has_an_object_and_names_of_the_site(box: Sandbox) -> None:
+    calls = {"fn_name": "top", "inputs": [[[0] * 3000], [[5]]], "outputs": [3000, 1]}
+    problem = problem_from_apps({"starter_code": STARTER, "input_output": calls})
+    check = box.check_problem(NAMES, problem)
+    assert check.solved, check

@@ -61,6 +61,24 @@ def test_the_program_is_found(reply: str, program: str) -> None:
     assert find_program(reply)[0] == program
 
 
+SHOWN = "```python\ndef f(x):\n    return x\n```\nUse it so:\n```python\n{}\n```\n"
+
+
+@pytest.mark.parametrize(
+    ("last", "wanted", "program"),
+    [
+        ("print(f(1))", "assert f(1) == 1", "def f(x):\n    return x\n"),
+        ("def main():\n    print(f(1))", "f", "def f(x):\n    return x\n"),
+        ("def f(x):\n    return -x", "f", "def f(x):\n    return -x\n"),
+        ("async def f(x): pass", "f", "async def f(x): pass\n"),
+        ("print(f(1))", "", "print(f(1))\n"),
+        ("print(f(1))", "class g", "print(f(1))\n"),
+    ],
+)
+def test_an_example_of_use_is_not_the_program(last: str, wanted: str, program: str) -> None:
+    assert find_program(SHOWN.format(last), wanted=wanted) == (program, "")
+
+
 @pytest.mark.parametrize("quote", ['"""', "'''"])
 @pytest.mark.parametrize("indent", ["", "    "])
 def test_a_fence_in_a_docstring_closes_nothing(quote: str, indent: str) -> None:
@@ -148,6 +166,11 @@ def test_tests_decide(code: Code) -> None:
     wrong = code.verify("def add(a, b):\n    return a - b\n", TESTS)
     assert (wrong.status, wrong.score) == (Status.INCORRECT, 0.0)
     assert "of 3 tests passed" in wrong.reason
+    shown = f"```python\n{ADD}```\nUse it so:\n```python\nprint(add(1, 2))\n```"
+    assert code.verify(shown, TESTS).score == 1.0
+    assert code.verify(shown, {**TESTS, "entry_point": "add"}).score == 1.0
+    calls = {"calls": {"function": "add", "cases": [[[1, 2], 3]]}}
+    assert code.verify(shown, calls).score == 1.0
 
 
 @pytest.mark.bwrap

@@ -65,11 +65,16 @@ class Block:
 _ANSWER = re.compile(r"\s*<answer>[ \t]*\n?(.*)</answer>\s*", re.DOTALL)
 
 
+_DEFINED = re.compile(r"^(?:async +def|def|class) +(\w+)", re.MULTILINE)
+
+
 def find_program(
-    reply: str, language: ProgrammingLanguage = LANGUAGES["python"]
+    reply: str, language: ProgrammingLanguage = LANGUAGES["python"], wanted: str = ""
 ) -> tuple[str | None, str]:
     """Return the program in a reply, or ``None`` and why there is none.
 
+    It is the last block, or if ``wanted`` has names, such as that of a function under test, the
+    last that defines one of them: what follows it often shows how to use it.
     Blocks that name no language often show output, so they count only if none names this one.
     Without a block, an ``<answer>`` around the whole reply is removed. What
     indents a fence in a list is removed from its lines; otherwise a program is kept as it stands
@@ -87,10 +92,13 @@ def find_program(
     plain = [block for block in blocks if not block.language]
     if unclosed is not None and _was_cut(unclosed, names, bool(tagged)):
         return None, "the last code fence is never closed"
-    found = (tagged or plain)[-1:]
+    found = tagged or plain
     if not found and (blocks or unclosed is not None):
         return None, f"there is no fenced block of {language.name.capitalize()}"
-    code = _without_blank_ends(found[0].text if found else text)
+    if wanted and len(found) > 1:
+        names = set(re.findall(r"\w+", wanted))
+        found = [b for b in found if not names.isdisjoint(_DEFINED.findall(b.text))] or found
+    code = _without_blank_ends(found[-1].text if found else text)
     return (code, "") if code.strip() else (None, "there is no program")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import json
 import secrets
 import threading
 import time
@@ -98,11 +99,13 @@ class Chat:
 
     @property
     def characters(self) -> int:
-        """About how long it is."""
+        """About how long it is, with the tools and the calls that a template may show."""
         if isinstance(self.messages, tuple):
             return len(self.messages)
         texts = [self.messages] if isinstance(self.messages, str) else self.messages
-        return sum(len(t if isinstance(t, str) else t["content"]) + 32 for t in texts)
+        size = sum(len(t if isinstance(t, str) else t["content"]) + 32 for t in texts)
+        shown = [t["tool_calls"] for t in texts if not isinstance(t, str) and "tool_calls" in t]
+        return size + sum(len(json.dumps(each)) for each in (*shown, *self.tools))
 
 
 @dataclass(frozen=True, slots=True)

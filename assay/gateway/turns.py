@@ -76,8 +76,11 @@ class Turn:
     @property
     def path(self) -> list[Turn]:
         """The turns from the beginning of its sequence up to this one."""
-        before = self.prompt.parent.path if self.prompt.parent else []
-        return [*before, self]
+        found, turn = [self], self.prompt.parent
+        while turn is not None:  # an episode may have more turns than Python has frames
+            found.append(turn)
+            turn = turn.prompt.parent
+        return found[::-1]
 
 
 @dataclass(frozen=True, slots=True)

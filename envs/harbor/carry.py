@@ -191,7 +191,8 @@ def collect(
     except OSError as error:
         raise AgentsFault(f"its files cannot be read: {error}") from error
     try:
-        members = tuple(_members(data, may, links - set(deleted), home))
+        limit = int(limit_mib * (1 << 20))
+        members = tuple(_members(data, may, links - set(deleted), home, limit))
     except Exception as error:  # a forged archive may raise anything, RecursionError too
         raise AgentsFault(f"its files cannot be read: {error!r:.200}") from error
     return Carried(members, tuple(deleted), added)
@@ -228,7 +229,7 @@ def _is_link(entry: str) -> bool:
 
 
 def _members(
-    data: bytes, may: Callable[[str], bool], kept: set[str], home: str
+    data: bytes, may: Callable[[str], bool], kept: set[str], home: str, limit: int
 ) -> Iterable[tuple[tarfile.TarInfo, bytes]]:
     """Read an archive that the agent may have forged: plain files, folders and harmless links.
 
@@ -237,11 +238,14 @@ def _members(
         may: whether a path may be carried.
         kept: links of the image, which lead where the image wants.
         home: whose start-up files are put elsewhere.
+        limit: bytes of all files together.
 
     Raises:
         Exception: it is not what tar writes.
     """
     found: dict[str, tuple[tarfile.TarInfo, bytes]] = {}
+    firsts: dict[str, tarfile.TarInfo] = {}
+    size = 0
     with tarfile.open(fileobj=io.BytesIO(data), mode="r:", tarinfo=_Bounded) as archive:
         for number, member in enumerate(archive):
             if max(len(member.name), len(member.linkname)) > _LONGEST_NAME:
@@ -253,6 +257,9 @@ def _members(
                 raise ValueError("they are too many, or larger than what came of them")
             if not may(path) or path.startswith("/.assay") or path in kept:
                 continue
+            # A hard link is what came first; a search for it would read all members again.
+            member = firsts[normal(member.linkname)] if member.islnk() else member
+            firsts[path] = member
             made = tarfile.TarInfo(path.lstrip("/"))
             made.mode = member.mode & 0o777
             made.mtime = member.mtime if 0 <= member.mtime < _LAST_TIME else 0  # it may be nan
@@ -267,7 +274,9 @@ def _members(
                     made.linkname = target  # what is before the .. may be a link, to elsewhere
                 if target == "/" or is_below(target, (*TESTS_ONLY, "/proc", "/dev")):
                     continue
-            elif member.isreg() or member.islnk():
+            elif member.isreg():
+                if (size := size + member.size) > limit:
+                    raise ValueError("they are larger than the limit, each hard link as a file")
                 source = archive.extractfile(member)
                 content = source.read() if source else b""
                 made.size = len(content)

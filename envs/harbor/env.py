@@ -213,11 +213,11 @@ class HarborTools(Toolset):
         """
 
         def run(box: Sandbox) -> str:
-            before = self._read(box, path)
+            before = self._read(box, path, "surrogateescape")  # other bytes stay as they are
             if not old or before.count(old) != 1:
                 times = before.count(old) if old else 0
                 raise ToolError(f"'old' must stand in {path} exactly once, not {times} times")
-            self._write(box, path, before.replace(old, new))
+            self._write(box, path, before.replace(old, new), "surrogateescape")
             return "edited"
 
         return self._work(run)
@@ -344,16 +344,16 @@ class HarborTools(Toolset):
 
         return Work(guarded)
 
-    def _read(self, box: Sandbox, path: str) -> str:
+    def _read(self, box: Sandbox, path: str, errors: str = "replace") -> str:
         try:
             data = self._open(box).get(_absolute(path), limit_mib=4.0, user=self._stage.user)
         except OSError as error:
             raise ToolError(f"{path}: {error.strerror or error}") from error
-        return data.decode("utf-8", "replace")
+        return data.decode("utf-8", errors)
 
-    def _write(self, box: Sandbox, path: str, content: str) -> None:
+    def _write(self, box: Sandbox, path: str, content: str, errors: str = "strict") -> None:
         try:
-            data = content.encode()
+            data = content.encode("utf-8", errors)
             session, path = self._open(box), _absolute(path)
             # An edited program stays one.
             found = session.exec(["stat", "-c", "%a", "--", path], user=self._stage.user).text

@@ -57,7 +57,7 @@ import json, os, sys
 sys.path[:0] = [{here!r}]
 import _assay.candidate_modules as serve
 sys.path.remove({here!r})
-serve.main({fd}, {path!r})
+serve.main({fd}, {path!r}, {arrays})
 """
 
 
@@ -137,7 +137,7 @@ class Guard:
             entries = [str(e) for e in (sys.path if path is None else path)]
             agents = [e for e in entries if self.is_agents(e)]
             found = find(name, [e for e in entries if e not in agents], target)
-            if found is not None and found.loader is not None:
+            if found is not None and (found.loader is not None or _holds_modules(found)):
                 return self._remote(name, found) if self.is_agents(found.origin) else found
             theirs = find(name, agents, target) if agents else None
             return found if theirs is None else self._remote(name, theirs)
@@ -182,9 +182,12 @@ class Guard:
     def _start(self) -> Any:
         from _assay.channel import Peer  # type: ignore[import-not-found]
         from _assay.tester import _may  # type: ignore[import-not-found]
+        from _assay.wire import ARRAYS  # type: ignore[import-not-found]
 
         ours, theirs = socket.socketpair()
-        code = _CANDIDATE.format(here=HERE, fd=theirs.fileno(), path=os.getcwd())
+        numpy = importlib.util.find_spec("numpy")
+        ARRAYS[0] = numpy is not None and not isinstance(numpy.loader, RemoteLoader)
+        code = _CANDIDATE.format(here=HERE, fd=theirs.fileno(), path=os.getcwd(), arrays=ARRAYS[0])
         self.process = subprocess.Popen(
             [sys.executable, "-s", "-c", code],
             pass_fds=[theirs.fileno()],
@@ -548,6 +551,12 @@ class AgentsExit(SystemExit):
         except ValueError:
             return 1
         return self.args[0] if len(self.args) == 1 else (self.args or None)
+
+
+def _holds_modules(spec: importlib.machinery.ModuleSpec) -> bool:
+    """Return whether a folder is a namespace package, and not one of data that has its name."""
+    folders = list(spec.submodule_search_locations or ())
+    return any(n.endswith(".py") for folder in folders for n in os.listdir(folder))
 
 
 def _writes(flags: Any) -> bool:

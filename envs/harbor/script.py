@@ -254,9 +254,14 @@ class _Script:
         lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
         lexer.commenters = ""
         lexer.whitespace_split = True
-        command, redirected = _Command(), ""
+        command, redirected, number = _Command(), "", ""
         for marked in [*lexer, ";"]:
             word = marked.replace(_SPLIT, "")
+            # Between double parentheses bash evaluates a number, unless they are subshells.
+            number = "0" if word[:2] == "((" else number and number + word
+            if number and "))" in word:
+                self.computed.append(number)
+                number = ""
             if word and set(word) <= set(";&|()"):
                 if command.words or command.assigned or command.targets:
                     yield command

@@ -15,11 +15,13 @@ from typing import Any
 
 from .candidate import answer_requests, encoded
 from .channel import Peer
+from .wire import ARRAYS
 
 
-def main(socket: int, folder: str) -> None:
+def main(socket: int, folder: str, arrays: bool) -> None:
     """Do what the tests' process asks for, until it closes the socket."""
     os.chdir(folder)
+    ARRAYS[0] = arrays
     peer = Peer(socket, None)
 
     def find(keys: list[str]) -> dict[str, Any]:

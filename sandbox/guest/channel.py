@@ -409,6 +409,8 @@ def update(old: Any, new: Any) -> None:
     elif type(old) in (bytearray, deque):
         old.clear()
         old.extend(new)
+    elif type(old).__name__ == "ndarray" and (old.dtype, old.shape) == (new.dtype, new.shape):
+        old[...] = new
 
 
 def _updated(old: Any, new: Any) -> Any:

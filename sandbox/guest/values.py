@@ -7,8 +7,11 @@ are the standard library's.
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable
 from typing import Any
+
+from .wire import ARRAYS
 
 _Convert = Callable[[Any], Any]
 
@@ -23,6 +26,7 @@ _OVERRIDES = frozenset(
         *("len", "bool", "iter", "getitem", "contains", "call", "enter", "await", "format"),
     )
 )
+_DTYPE = re.compile(r"[<>|=][biufcSUmM]\d+(\[\w+\])?")
 _PROGRAMS = ("candidate", "__main__")
 
 
@@ -74,6 +78,9 @@ def decode_standard(tag: str, data: Any, decode: _Convert) -> Any:
         return importlib.import_module("uuid").UUID(hex=str(data))
     if tag == "array":
         return importlib.import_module("array").array(str(data[0]), decode(data[1]))
+    if tag == "ndarray" and ARRAYS[0] and _DTYPE.fullmatch(data[0]):
+        numpy = importlib.import_module("numpy")
+        return numpy.ndarray(tuple(data[1]), data[0], bytearray.fromhex(data[2]))
     collections = importlib.import_module("collections")
     if tag == "deque":
         return collections.deque(decode(data[0]), data[1])

@@ -22,6 +22,9 @@ Export = Callable[[Any], Any]
 Import = Callable[[str, Any], Any]
 """Turns a tag that is not plain, and its content, back into a value, or raises ValueError."""
 
+ARRAYS = [False]
+"""Whether NumPy's arrays stay arrays on their way to ``export``'s end: both ends have NumPy."""
+
 _LARGE = 1 << 63
 _TYPES: dict[str, type] = {
     t.__name__: t
@@ -41,8 +44,8 @@ def encode(value: Any, export: Export = _no_export, depth: int = 0) -> Any:
     """Turn a value into JSON.
 
     Args:
-        value: any value. NumPy values are sent as what their ``tolist`` gives and, without
-            ``export``, a subclass of a plain type as its content.
+        value: any value. NumPy values are sent as what their ``tolist`` gives, but for
+            :data:`ARRAYS`, and, without ``export``, a subclass of a plain type as its content.
         export: called for values that are not plain.
         depth: nesting so far.
 
@@ -77,6 +80,8 @@ def _encode_rare(value: Any, kind: type, export: Export, depth: int) -> Any:
     if isinstance(value, type) and _TYPES.get(value.__name__) is value:
         return {"type": value.__name__}
     if kind.__module__.partition(".")[0] == "numpy" and hasattr(value, "tolist"):
+        if ARRAYS[0] and kind.__name__ == "ndarray" and value.dtype.kind in "biufcSUmM":
+            return {"ndarray": [value.dtype.str, list(value.shape), value.tobytes().hex()]}
         plain = value.tolist()
         if type(plain) is not kind:
             return encode(plain, export, depth + 1)

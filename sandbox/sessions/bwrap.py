@@ -8,6 +8,7 @@ in memory of its own, which bounds it. Only root can mount that, so only root op
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import itertools
 import os
@@ -105,10 +106,14 @@ class View:
         written = f"/proc/{self._child.pid}/root{self._folder}/up"
         copy = tempfile.mkdtemp(prefix=f"{_NAME}-{process_id()}-snapshot-", dir=_home())
         command = ["cp", "-a", f"{written}/.", copy]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
+        env = {**os.environ, "LC_ALL": "C"}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
+        # What a process of the session removes meanwhile is no fault, if the session goes on.
+        faults = [x for x in done.stderr.splitlines() if not x.endswith(os.strerror(errno.ENOENT))]
+        gone = done.returncode == 1 and not faults and os.path.isdir(written)
+        if done.returncode and not gone:
             remove_tree(copy)
-            raise SandboxError(f"a session's files cannot be copied: {done.stderr.strip()[:300]}")
+            raise SandboxError(f"a session's files cannot be copied: {faults[:3]}"[:300])
         return copy
 
     def end(self) -> None:

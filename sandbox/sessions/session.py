@@ -570,6 +570,7 @@ class Shell:
             raise ValueError("a command holds a zero byte")
         _check_timeout(timeout_s)
         quoted = "'" + line.replace("'", "'\\''") + "'"
+        data = (_LINE % quoted).encode("utf-8", "surrogateescape")
         with self._lock:
             session._check_open()
             if self._job.how and self._job.how != "lost":
@@ -578,7 +579,6 @@ class Shell:
             job, began = self._job, time.monotonic()
             with session._faults():
                 channel.next_command(job, timeout_s)
-                data = (_LINE % quoted).encode("utf-8", "surrogateescape")
                 channel.write(job, data, last=False)
                 session._await(
                     job, timeout_s, lambda job: bool(job.how) or job.report.endswith(b"\n")

@@ -70,6 +70,7 @@ def task(tmp_path, box):
         (tmp_path / "environment" / "Dockerfile").write_text(dockerfile)
         for name, text in files.items():
             text = text.strip().replace("LONG", f"# {'x' * 70_000}")
+            (tmp_path / "tests" / name).parent.mkdir(exist_ok=True)
             (tmp_path / "tests" / name).write_text(f"{text}\n")
         return HarborTask.load(tmp_path)
 
@@ -156,4 +157,7 @@ def test_tools_have_the_rights_of_the_agents_user(box, task) -> None:
     call("bash", command="chmod 700 /app/new/run")
     assert "edited" in call("edit", path="/app/new/run", old="echo 1", new="echo zq17")
     assert "zq17" in call("bash", command="/app/new/run")
+    call("bash", command="printf 'caf\\351 one' > /app/latin")
+    assert "edited" in call("edit", path="/app/latin", old="one", new="zwei")
+    assert "636166e9207a776569" in call("bash", command="od -An -tx1 /app/latin | tr -d ' '")
     env.close()

@@ -89,6 +89,11 @@ def test_a_shell_keeps_its_state(s: Session) -> None:
     assert shell.run("exit 4").returncode == 4
     assert shell.run("yes | head -c 300000").stdout_truncated == 200_000
     assert shell.run("echo 77 >&9; true").returncode == 0  # programs have no such descriptor
+    shell.run("B=2; sleep 100 &")
+    with pytest.raises(UnicodeEncodeError):
+        shell.run("echo \ud800", timeout_s=0.1)
+    time.sleep(0.8)
+    assert shell.run("echo $B; jobs -p | wc -l").text == "2\n1\n"  # no time ran out
 
 
 def test_a_process_in_the_background(s: Session) -> None:
@@ -152,6 +157,16 @@ def test_branches_share_what_came_before(s: Session, session_box: Sandbox) -> No
     assert s.get("/state") == b"one"
     with session_box.session(s.snapshot(), limits=LIMITS) as again:
         assert again.get("/state") == b"one"
+
+
+def test_a_branch_of_files_that_come_and_go(s: Session) -> None:
+    line = "cd /tmp; while :; do for i in $(seq 200); do : > f$i; done; rm -f f*; done"
+    going = s.start(line)
+    for _ in range(3):
+        with s.fork() as fork:
+            assert fork.exec("ls /tmp").ok
+    going.kill()
+    s.exec("rm -f /tmp/f*")
 
 
 def test_limits_hold_and_the_session_goes_on(s: Session) -> None:

@@ -15,6 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.sandbox.grading.compare import check_tolerance, same_lines, same_output, same_value
+from assay.sandbox.guest import values, wire
+from assay.sandbox.guest.channel import Peer, PeerGone, update
 from assay.sandbox.guest.wire import decode, encode
 
 SCALARS = (
@@ -285,3 +287,28 @@ def test_sets_and_keys_are_equal_as_python_has_it(expected, printed) -> None:
     assert same_value(known, {"dict": pairs}) is (
         len(printed) == len(expected) and set(printed) == expected
     )
+
+
+def test_arrays_stay_arrays_where_both_ends_have_numpy(monkeypatch) -> None:
+    numpy = pytest.importorskip("numpy")
+    peer = Peer(-1, None)
+    assert peer.decode(peer.encode(numpy.array([1, 2]))) == [1, 2]
+    monkeypatch.setattr(wire, "ARRAYS", [True])
+    monkeypatch.setattr(values, "ARRAYS", wire.ARRAYS)
+    for array in (
+        *(numpy.zeros((0, 3)), numpy.array(3.0), numpy.arange(6).reshape(2, 3).T),
+        *(numpy.array(["ab", "c"]), numpy.array(["2024-01-02"], "M8[D]"), numpy.array([True])),
+    ):
+        found = peer.decode(peer.encode([array]))[0]
+        assert (type(found), found.flags.writeable) == (numpy.ndarray, True)
+        assert (found.dtype, found.shape) == (array.dtype, array.shape)
+        assert (found == array).all()
+    assert peer.decode(peer.encode(numpy.array([1, "a"], object))) == [1, "a"]
+    old = numpy.zeros(2)
+    update(old, numpy.ones(3))
+    assert old.tolist() == [0, 0]
+    update(old, numpy.ones(2))
+    assert old.tolist() == [1, 1]
+    for forged in (["|O8", [1], "00" * 8], ["<f8", [9], "00"], ["<f8", [2, -1], ""], ["f8", 1], []):
+        with pytest.raises(PeerGone):
+            peer.decode({"ndarray": forged})

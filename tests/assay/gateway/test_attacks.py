@@ -117,6 +117,7 @@ def tool(parameters: Any, **more: Any) -> dict[str, Any]:
 
 
 CALL = {"id": "x", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+LONG_CALL = {"name": "f", "arguments": json.dumps({"a": "x" * 200_000})}
 SEEN = {"role": "tool", "tool_call_id": "x", "content": "seen"}
 
 
@@ -264,6 +265,24 @@ def test_a_million_faults_are_not_listed(kind, body: dict[str, Any]) -> None:
         assert tracemalloc.get_traced_memory()[1] < 100 * 2**20
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"messages": [GO, {"role": "assistant", "tool_calls": [{**CALL, "function": LONG_CALL}]}]},
+        {"tools": [tool({}, description="x" * 200_000)]},
+    ],
+)
+def test_calls_and_tools_count_as_length(start, body: dict[str, Any]) -> None:
+    """Else they are tokenized while no other episode is answered."""
+    chat = ChatBody.read({"messages": [GO], **body}).chat()
+    assert chat.characters > 200_000
+    gateway, url = start()
+    session = gateway.open()
+    found = ask(url, session.key, **body)
+    assert (found.status_code, found.json()["error"]["code"]) == (400, "context_length_exceeded")
+    assert session.cut
 
 
 def test_a_body_without_end_is_refused(start) -> None:

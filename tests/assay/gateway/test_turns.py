@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("transformers")
 
-from assay.gateway.turns import TurnTree
+from assay.gateway.turns import Prompt, TurnTree
 from assay.grpo.loading import character_tokenizer
 
 PLAIN = (
@@ -159,6 +159,15 @@ def test_a_call_comes_back_parsed_and_its_ids_stay() -> None:
     assert longer.parent is turn
     added = tree.tokenizer.decode(longer.ids[len(turn.tokens) :])
     assert added == "\n<|im_start|>tool\nseen<eos>\n<|im_start|>assistant\n"
+
+
+def test_an_episode_may_have_more_turns_than_python_has_frames() -> None:
+    tree, prompt = TurnTree(TOKENIZERS["plain"]), Prompt((1,))
+    for _ in range(1200):
+        turn = tree.add(prompt, [3], [-1.0], {"role": "assistant", "content": "x"}, "x")
+        prompt = Prompt((*turn.tokens, 2), turn)
+    (branch,) = tree.branches()
+    assert (len(branch.turns), sum(branch.mask)) == (1200, 1200)
 
 
 def test_equal_replies_of_one_prompt_are_each_continued() -> None:

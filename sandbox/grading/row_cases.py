@@ -23,7 +23,7 @@ _MOST_PARTS = 100_000
 """Of a Python literal, by its punctuation: the parser needs about a kilobyte for each."""
 
 _TOLERANCE = 1e-5
-"""For rows that expect decimals, as the judges of APPS, TACO, code_contests and LeetCode allow."""
+"""For rows that expect decimals, as the judges of APPS (``np.allclose``) and LeetCode allow."""
 _DECIMAL = re.compile(r"(?<!\S)-?\d+\.\d+(?!\S)")
 
 _PAIRS = (("inputs", "outputs"), ("input", "output"))

@@ -11,6 +11,7 @@ import itertools
 import posixpath
 import re
 import shlex
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -86,6 +87,7 @@ _PIP_OPTION = re.compile(
 _REQUIREMENT = re.compile(
     r"(?!.*\.(?:whl|zip|gz|bz2|xz|tar|tgz)$)\w[\w.-]*(\[[\w,]+\])?([=<>!~]=?[\w.*]+,?)*"
 )
+_ALL_NAMES = re.compile(r"^\s*from\s+(\w[\w.]*)\s+import\s+\(?\s*\*", re.MULTILINE)
 _SUBSTITUTED, _COMPUTED = "_SUBSTITUTED_", "_COMPUTED_"
 
 
@@ -106,10 +108,10 @@ def grading_of(tests: Mapping[str, Path], *, guarded: bool = True, root: bool = 
         uses_python = _Script().check(text)
     except ValueError:  # quotes that do not match too: written for a shell, and not for shlex
         return "shared"
-    sources = [file for path, file in tests.items() if path.endswith(".py")]
-    if uses_python and (not (guarded and root) or any(map(_runs_source, sources))):
-        return "shared"
-    return "separate"
+    sources = {path: file for path, file in tests.items() if path.endswith(".py")}
+    own = {path.partition("/")[0].removesuffix(".py") for path in sources}
+    unsafe = any(_runs_source(f) or _takes_all_names(f, own) for f in sources.values())
+    return "shared" if uses_python and (unsafe or not (guarded and root)) else "separate"
 
 
 def written_paths(
@@ -479,6 +481,13 @@ def _is_plain(name: str, rest: list[str]) -> bool:
         known = all(re.fullmatch(r"-F.*", word) for word in options)
         return known and not any(re.search(r"system|[|>@]|getline", word) for word in scripts)
     return True
+
+
+def _takes_all_names(file: Path, own: set[str]) -> bool:
+    """Return whether a test has all names of a module: the agent's may be ``all`` or ``len``."""
+    text = file.read_text("utf-8", "replace")
+    known = own | sys.stdlib_module_names
+    return any(found[1].partition(".")[0] not in known for found in _ALL_NAMES.finditer(text))
 
 
 def _runs_source(file: Path) -> bool:

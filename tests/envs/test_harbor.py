@@ -430,6 +430,17 @@ def test_tests_that_run_text_as_code_are_shared(tmp_path) -> None:
     assert grading_of(files) == "shared"
 
 
+def test_tests_that_import_all_names_of_the_agents_module_are_shared(tmp_path) -> None:
+    (tmp_path / "test.sh").write_text("pytest /tests/test_a.py\n")
+    files = {name: tmp_path / name for name in ("test.sh", "test_a.py", "helpers.py")}
+    files["helpers.py"].write_text("def near(a, b):\n    return abs(a - b) < 1e-6\n")
+    rest = "def test_a():\n    assert all(near(f(x), x) for x in range(9))\n"
+    files["test_a.py"].write_text(f"from math import *\nfrom helpers import *\n{rest}")
+    assert grading_of(files) == "separate"
+    files["test_a.py"].write_text(f"from helpers import *\nfrom answer import *\n{rest}")
+    assert grading_of(files) == "shared"
+
+
 def test_folders_of_tools_are_those_of_the_path_and_of_python() -> None:
     found = tool_paths("/opt/venv/bin:/srv/tools:/usr/bin", ["/root/.pyenv/versions/3"])
     assert {"/opt/venv", "/srv/tools", "/usr", "/root/.pyenv/versions/3", "/etc"} <= set(found)

@@ -210,7 +210,8 @@ def _with_fields(
 
 def _refuse_value(place: str, name: str, value: Any, wanted: Types) -> None:
     types = wanted if isinstance(wanted, tuple) else (wanted,)
-    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+    fits = isinstance(value, types) and (bool in types or not isinstance(value, bool))
+    if not fits or value != value:  # NaN, with which pandas marks what is missing
         raise DataError(
             f"{place}: {name!r} must be a {' or a '.join(t.__name__ for t in types)}, "
             f"got {value!r:.80}. {REMEDY}"

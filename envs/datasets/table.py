@@ -76,7 +76,7 @@ class Filled:
             else [{**m, "content": fill(m["content"], row)} for m in prompt],
             reference=self._reference(row),
             id=str(_column(row, self.id)) if self.id else "",
-            metadata={name: _column(row, name) for name in self.metadata},
+            metadata={name: _plain(_column(row, name)) for name in self.metadata},
             solution=fill(self.solution, row) if self.solution else None,
         )
 
@@ -268,6 +268,12 @@ def _column(row: Row, name: str) -> Any:
     return row[name]
 
 
+def _plain(value: Any) -> Any:
+    """Return a value that JSON holds; others, such as the dates of Parquet files, as text."""
+    plain = value is None or isinstance(value, str | int | float | list | tuple | Mapping)
+    return value if plain else str(value)
+
+
 _SLOT = re.compile(r"(\{+)([^\W\d][\w -]*)(\}+)")
 
 
@@ -302,7 +308,7 @@ def _value(row: Mapping[str, Any], name: str) -> str:
             f"{', '.join(map(str, row)) or 'none'}. Write {{{{{name}}}}} for the braces themselves"
         )
     value = row[name]
-    if not isinstance(value, str | int | float):
+    if not isinstance(value, str | int | float) or value != value:  # NaN is a gap of pandas'
         raise ValueError(
             f"column {name!r} must be text or a number to stand in a prompt, got {value!r:.80}. "
             "Make the prompt in a function of the row instead: @environment(id, rows=...)"

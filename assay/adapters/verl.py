@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ class VerlReward:
 
     def __init__(self, judges: dict[str, Verifier] | Verifier, retries: int) -> None:
         self.judges, self.retries = judges, retries
-        every = [judges] if isinstance(judges, Verifier) else judges.values()
+        every: Iterable[Verifier] = [judges] if isinstance(judges, Verifier) else judges.values()
         # verl puts rows of all sources into one table, so each row has the columns of all.
         names = (f"part/{name}" for one in every if isinstance(one, Rubric) for name in one.parts)
         self.columns = dict.fromkeys(names, float("nan"))

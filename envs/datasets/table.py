@@ -15,7 +15,7 @@ from ..seeding import rng_at, share
 from ..task import Conversation, Task
 from .bad_rows import BadRows, OnBadRows
 from .errors import SplitError
-from .reading import REMEDY, DataError, Row, placed_rows
+from .reading import REMEDY, DataError, Row, placed_rows, refuse_value
 from .same_prompt import plain_prompt
 from .source import Rows, Source, Split
 from .split_files import file_split, find_split, is_for_evaluation, no_split
@@ -196,6 +196,7 @@ def _task(where: str, number: int, to_task: Callable[[Row], Task], row: Row) -> 
         raise DataError(f"{where}: {message}") from error
     if not isinstance(task, Task):
         raise DataError(f"{where}: expected a Task to be made of it, got {task!r:.80}")
+    refuse_value(where, "prompt", task.text, str)
     return task if task.id else replace(task, id=f"row-{number}")
 
 

@@ -100,6 +100,8 @@ def test_metadata_that_json_lacks_is_text() -> None:
 def test_a_gap_is_no_word_of_a_prompt() -> None:
     with pytest.raises(DataError, match=r"row 0: column 'q' must be text or a number .* got nan"):
         made({"train": [{**ROWS[0], "q": float("nan")}]})
+    with pytest.raises(DataError, match="row 0: 'prompt' has half of a surrogate pair"):
+        made({"train": [{**ROWS[0], "q": "a\ud83d"}]})
 
 
 def test_a_data_frame_gives_the_tasks_of_a_list() -> None:

@@ -26,8 +26,8 @@ _KINDS = {
 }
 """What the words of a name say; the last one of a compound decides, as in ``mathtest``."""
 _BENCHMARK = re.compile(
-    r"math500(?![\dk])|(?:aime|amc|brumo|hmmt(?:feb|nov)?)(?:20)?2[3-9](?!\d)|minervamath|humaneval|mbppplus|"
-    r"gpqa|ifeval|simpleqa|mmlupro"
+    r"math500(?![\dk])|(?:aime|amc|brumo|hmmt(?:feb|nov)?)(?:20)?2[3-9](?!\d)|minervamath|"
+    r"humaneval|mbppplus|gpqa|ifeval|simpleqa|mmlupro"
 )
 """Data sets that have no rows to train on, by their names without signs."""
 _HELD_OUT = re.compile(r"h(e|o)ld[-_ ]out")
@@ -104,6 +104,7 @@ def files_of(folder: Path, split: str, config: str) -> list[Path]:
 
 
 def _one_format(files: list[Path]) -> list[Path]:
+    """Return the files, unless two are one in two formats."""
     by_stem = {_stem(file): file for file in files}
     for file in files:
         if by_stem[_stem(file)] != file:

@@ -41,6 +41,7 @@ from .family_cli import family_app
 from .gallery import list_command
 from .gateway_cli import gateway_command
 from .harbor_cli import harbor_app
+from .lone_replies import overridden
 from .naming import found_here, make_to_judge
 from .new_cli import new_command
 from .plan.command import plan_command
@@ -114,6 +115,11 @@ def score_command(
             raise ValueError(f"{out_path} exists: give another --out, or --resume to complete it")
     made, _ = make_to_judge(found_here(env), kwargs, answers=True)
     try:
+        if {"answer", "verdicts"}.intersection(overridden(made)):
+            raise ValueError(
+                f"{made.name} judges an episode, and a row has only its last reply: assay eval "
+                "plays it"
+            )
         rows = read_completions(file, made.source)
         known = read_scored(out_path) if out_path and out_path.exists() else []
         found: list[Scored] = []

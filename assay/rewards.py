@@ -138,6 +138,8 @@ def _reference(solution: Any) -> str | list[str]:
 
 
 def _answer(solution: Any) -> str:
+    if isinstance(solution, Mapping) or (isinstance(solution, float) and solution != solution):
+        return ""  # NaN is pandas' mark of what is missing
     text = "" if solution is None else str(solution)
     found = final_answer(text, _MARKED)
     if found.rule:

@@ -91,7 +91,7 @@ def read_completions(path: str | Path, source: Source) -> list[StoredCompletion]
     """Read rows ``{"task": <task id or row number>, "completion": <text>}``.
 
     A string names a task by its id; an integer names it by its place, from 0, and so do digits in
-    a string, as a CSV file has them, unless ids are digits too.
+    a string, as a CSV file has them. Where ids are digits, both name a task by its id.
 
     Raises:
         DataError: the file is missing or empty, a line is not JSON or lacks a field, or there
@@ -141,7 +141,12 @@ def _stored(
 
 
 def _find(source: Source, key: Any, place: str) -> Task:
-    named = isinstance(source, Rows) and source.tasks[0].id.isdecimal()
+    ids = source.index if isinstance(source, Rows) else {}
+    named = next(iter(ids), "").isdecimal()
+    if named and isinstance(key, int) and not isinstance(key, bool):
+        key = str(key)
+    if isinstance(key, str) and key in ids:
+        return source.task(ids[key])
     if isinstance(key, str) and key.isdecimal() and not named:
         key = int(key)
     if isinstance(key, int) and not isinstance(key, bool):
@@ -149,12 +154,10 @@ def _find(source: Source, key: Any, place: str) -> Task:
             return source.task(key)
         except IndexError as error:
             raise DataError(f"{place}: {error}") from error
-    if isinstance(key, str) and isinstance(source, Rows):
-        if key in source.index:
-            return source.tasks[source.index[key]]
-        hint = did_you_mean(key, source.index, f"Ids look like {source.tasks[0].id}.")
+    if isinstance(key, str) and ids:
+        hint = did_you_mean(key, ids, f"Ids look like {next(iter(ids))}.")
         raise DataError(f"{place}: no task has the id {key!r}. {hint}")
-    wanted = "a task id or a row number" if isinstance(source, Rows) else "a task number"
+    wanted = "a task id or a row number" if ids else "a task number"
     raise DataError(f"{place}: task must be {wanted}, got {key!r}")
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..envs import TextEnv
-from ..verifiers import Status, Verdict, Verifier
+from ..verifiers import Rubric, Status, Verdict, Verifier
 from .judging import Judge, by_name, judged, read, tasks_to_write, verifier_named, written
 
 Row = dict[str, float | str]
@@ -19,6 +19,10 @@ class VerlReward:
 
     def __init__(self, judges: dict[str, Verifier] | Verifier, retries: int) -> None:
         self.judges, self.retries = judges, retries
+        every: Iterable[Verifier] = [judges] if isinstance(judges, Verifier) else judges.values()
+        # verl puts rows of all sources into one table, so each row has the columns of all.
+        names = (f"part/{name}" for one in every if isinstance(one, Rubric) for name in one.parts)
+        self.columns = dict.fromkeys(names, float("nan"))
         self.__name__ = "compute_score"
 
     def __call__(
@@ -46,8 +50,8 @@ class VerlReward:
 
         Returns:
             ``score``, what verl trains on; ``acc``, 1.0 for a right answer; ``status``; and each
-            named reward as ``part/NAME``, NaN if it has none. The same keys for every reply.
-            A list of these for a batch.
+            part of a rubric as ``part/NAME``, NaN if it has none. The same keys for every reply,
+            whatever its source. A list of these for a batch.
 
         Raises:
             RewardFault: an infrastructure failure left no score.
@@ -81,8 +85,16 @@ class VerlReward:
             verdicts = judged(
                 verifier, [replies[i] for i in mine], references, retries=self.retries
             )
-            found |= dict(zip(mine, map(_row, verdicts), strict=True))
+            found |= dict(zip(mine, map(self._row, verdicts), strict=True))
         return [found[place] for place in range(len(replies))]
+
+    def _row(self, verdict: Verdict) -> Row:
+        score = verdict.score
+        assert score is not None  # noqa: S101  # judged() raised otherwise
+        known = {f"part/{name}": s for name, s in verdict.parts.items() if s is not None}
+        parts = {name: known.get(name, missing) for name, missing in self.columns.items()}
+        right = float(verdict.status is Status.CORRECT)
+        return {"score": score, "acc": right, "status": verdict.status.value, **parts}
 
 
 def verl_reward(judges: Judge | Mapping[str, Judge], *, retries: int = 2) -> VerlReward:
@@ -155,11 +167,3 @@ def to_verl(
     ]
     parquet.write_table(pyarrow.Table.from_pylist(rows), str(path))
     return len(rows)
-
-
-def _row(verdict: Verdict) -> Row:
-    score = verdict.score
-    assert score is not None  # noqa: S101  # judged() raised otherwise
-    parts = {f"part/{n}": float("nan") if s is None else s for n, s in verdict.parts.items()}
-    right = float(verdict.status is Status.CORRECT)
-    return {"score": score, "acc": right, "status": verdict.status.value, **parts}

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from ..envs import Completion
+from ..envs.trl.tools import text_of
 from ..sandbox.extras import missing_package
 from ..sandbox.pool.threads import Threads
 from ..sandbox.redaction import redact
@@ -152,14 +153,16 @@ def _read(raw: bytes, where: str) -> Response:
     try:
         row = json.loads(raw)
         choice = row["choices"][0]
-        text, ended = choice["message"].get("content"), choice.get("finish_reason")
+        text, ended = text_of(choice["message"]), choice.get("finish_reason")
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise ServerFailed(f"the answer of {where} holds no message: {raw[:200]!r}") from error
     read, written = _usage(row.get("usage"))
     if ended == "content_filter":
         return Response(None, "the server's content filter stopped it", read, written)
+    if ended in ("abort", "error"):  # of vLLM, SGLang, and routers whose provider failed
+        return Response(None, f"the server broke off the reply ({ended})", read, written)
     finish: Literal["stop", "length"] = "length" if ended == "length" else "stop"
-    return Response(Completion(text if isinstance(text, str) else "", finish), "", read, written)
+    return Response(Completion(text, finish), "", read, written)
 
 
 def _usage(usage: Any) -> tuple[int | None, int | None]:

@@ -32,7 +32,7 @@ def difficulty(task: Task) -> float:
         >>> difficulty(Task("?", "1", metadata={"level": "Level 3"}))
         3.0
     """
-    value = next((task.metadata[key] for key in _KEYS if key in task.metadata), None)
+    value = next((v for key in _KEYS if (v := task.metadata.get(key)) is not None), None)
     found = _number(value)
     if found is None:
         raise ValueError(
@@ -53,4 +53,4 @@ def _number(value: Any) -> float | None:
     if text in _WORDS:
         return _WORDS[text]
     text = text.removeprefix("level").strip()
-    return float(text) if text.isdecimal() else None
+    return float(text) if text.replace(".", "", 1).isdecimal() else None

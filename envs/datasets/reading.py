@@ -201,16 +201,18 @@ def _with_fields(
                 f"{place}: no field {name!r}; this environment needs {', '.join(fields)} "
                 f"and the row has {', '.join(map(str, row)) or 'none'}"
             )
-        _refuse_value(place, name, row[name], wanted)
+        refuse_value(place, name, row[name], wanted)
     for name, wanted in optional.items():
         if row.get(name) is not None:
-            _refuse_value(place, name, row[name], wanted)
+            refuse_value(place, name, row[name], wanted)
     return row
 
 
-def _refuse_value(place: str, name: str, value: Any, wanted: Types) -> None:
+def refuse_value(place: str, name: str, value: Any, wanted: Types) -> None:
+    """Raise a DataError for a value of another type, NaN, or text that is no Unicode."""
     types = wanted if isinstance(wanted, tuple) else (wanted,)
-    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+    fits = isinstance(value, types) and (bool in types or not isinstance(value, bool))
+    if not fits or value != value:  # NaN, with which pandas marks what is missing
         raise DataError(
             f"{place}: {name!r} must be a {' or a '.join(t.__name__ for t in types)}, "
             f"got {value!r:.80}. {REMEDY}"

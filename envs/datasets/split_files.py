@@ -26,8 +26,8 @@ _KINDS = {
 }
 """What the words of a name say; the last one of a compound decides, as in ``mathtest``."""
 _BENCHMARK = re.compile(
-    r"math500(?![\dk])|(?:aime|amc|hmmt)(?:20)?2[3-9](?!\d)|minervamath|humaneval|mbppplus|"
-    r"gpqa|ifeval|simpleqa|mmlupro"
+    r"math500(?![\dk])|(?:aime|amc|brumo|hmmt(?:feb|nov)?)(?:20)?2[3-9](?!\d)|minervamath|"
+    r"humaneval|mbppplus|gpqa|ifeval|simpleqa|mmlupro"
 )
 """Data sets that have no rows to train on, by their names without signs."""
 _HELD_OUT = re.compile(r"h(e|o)ld[-_ ]out")
@@ -97,10 +97,22 @@ def files_of(folder: Path, split: str, config: str) -> list[Path]:
         if not files and split_kind(split) == split:
             files = [file for file in found if file_split(file) == split]
         if files:
-            return files
+            return _one_format(files)
     if _folder_split(folder) == split and not _splits_in(folder, config):
-        return _data_files(folder)
+        return _one_format(_data_files(folder))
     return []
+
+
+def _one_format(files: list[Path]) -> list[Path]:
+    """Return the files, unless two are one in two formats."""
+    by_stem = {_stem(file): file for file in files}
+    for file in files:
+        if by_stem[_stem(file)] != file:
+            raise DataError(
+                f"{file.parent} has {file.name} and {by_stem[_stem(file)].name}, whose rows would "
+                "count twice if they are the same: remove or rename one"
+            )
+    return files
 
 
 def find_split(data: str | Path, split: str | None, config: str = "") -> str:

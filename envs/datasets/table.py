@@ -15,7 +15,7 @@ from ..seeding import rng_at, share
 from ..task import Conversation, Task
 from .bad_rows import BadRows, OnBadRows
 from .errors import SplitError
-from .reading import REMEDY, DataError, Row, placed_rows
+from .reading import REMEDY, DataError, Row, placed_rows, refuse_value
 from .same_prompt import plain_prompt
 from .source import Rows, Source, Split
 from .split_files import file_split, find_split, is_for_evaluation, no_split
@@ -76,7 +76,7 @@ class Filled:
             else [{**m, "content": fill(m["content"], row)} for m in prompt],
             reference=self._reference(row),
             id=str(_column(row, self.id)) if self.id else "",
-            metadata={name: _column(row, name) for name in self.metadata},
+            metadata={name: _plain(_column(row, name)) for name in self.metadata},
             solution=fill(self.solution, row) if self.solution else None,
         )
 
@@ -196,6 +196,7 @@ def _task(where: str, number: int, to_task: Callable[[Row], Task], row: Row) -> 
         raise DataError(f"{where}: {message}") from error
     if not isinstance(task, Task):
         raise DataError(f"{where}: expected a Task to be made of it, got {task!r:.80}")
+    refuse_value(where, "prompt", task.text, str)
     return task if task.id else replace(task, id=f"row-{number}")
 
 
@@ -268,6 +269,12 @@ def _column(row: Row, name: str) -> Any:
     return row[name]
 
 
+def _plain(value: Any) -> Any:
+    """Return a value that JSON holds; others, such as the dates of Parquet files, as text."""
+    plain = value is None or isinstance(value, str | int | float | list | tuple | Mapping)
+    return value if plain else str(value)
+
+
 _SLOT = re.compile(r"(\{+)([^\W\d][\w -]*)(\}+)")
 
 
@@ -302,7 +309,7 @@ def _value(row: Mapping[str, Any], name: str) -> str:
             f"{', '.join(map(str, row)) or 'none'}. Write {{{{{name}}}}} for the braces themselves"
         )
     value = row[name]
-    if not isinstance(value, str | int | float):
+    if not isinstance(value, str | int | float) or value != value:  # NaN is a gap of pandas'
         raise ValueError(
             f"column {name!r} must be text or a number to stand in a prompt, got {value!r:.80}. "
             "Make the prompt in a function of the row instead: @environment(id, rows=...)"

@@ -21,6 +21,10 @@ class Frame(Protocol):
         """Tell which cells hold a value."""
 
 
+_LONGEST_CELL = 1 << 30
+"""Characters; by default csv refuses 131,073, and replies of reasoning models are longer."""
+
+
 def read_csv(path: Path) -> Iterator[tuple[str, Any]]:
     """Yield each row of a CSV or TSV file, plain or gzipped, with its location.
 
@@ -32,6 +36,7 @@ def read_csv(path: Path) -> Iterator[tuple[str, Any]]:
     """
     opener = gzip.open if path.suffix == ".gz" else open
     tabs = path.name.endswith((".tsv", ".tsv.gz"))
+    csv.field_size_limit(_LONGEST_CELL)
     with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(file, delimiter="\t" if tabs else ",", strict=True)
         try:

@@ -42,6 +42,7 @@ FILES = {
 MINE = "mine_of_mistakes"
 SUMS = "eval assay/Arithmetic-v1 --limit 2 -o out -p"
 COMMANDS = {
+    "score assay/GuessNumber-v1 good.jsonl": "judges an episode, and a row has only its last reply",
     "score good.jsonl assay/GSM8K-v1": "the environment comes first: assay score assay/GSM8K-v1",
     "score xyzzy good.jsonl": "`assay list` lists them",
     "score assay/GSM8K-v1 good.jsonl --data semicolons.csv": "must be separated by commas",

@@ -34,10 +34,14 @@ def test_the_answer_of_a_solution_is_what_is_paid(solution) -> None:
 
 
 @pytest.mark.parametrize(
-    "solution", ["", None, r"\boxed{}", "By induction.\nSo it holds.", "word " * 60, r"\frac{"]
-)
+    "solution",
+    [
+        "", None, float("nan"), {"answer": "1"}, r"\boxed{}", "By induction.\nSo it holds.",
+        "word " * 60, r"\frac{",
+    ],
+)  # fmt: skip
 def test_a_solution_without_an_answer_is_no_score(solution) -> None:
-    assert accuracy_reward([r"\boxed{1}", ""], [solution] * 2) == [None, None]
+    assert accuracy_reward([r"\boxed{1}", "nan"], [solution] * 2) == [None, None]
 
 
 def test_any_of_several_answers_wins_and_a_row_may_have_a_tolerance() -> None:

@@ -115,6 +115,8 @@ def test_there_is_no_file_of_rates(tmp_path) -> None:
         ({"difficulty": "introductory"}, 1.0),
         ({"difficulty": "VERY_HARD", "level": 0}, 4.0),
         ({"difficulty": 0.25}, 0.25),
+        ({"difficulty": "5.5"}, 5.5),
+        ({"difficulty": None, "level": 2}, 2.0),
     ],
 )
 def test_difficulty_is_read_from_metadata(metadata, expected) -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import math
 import os
 import warnings
 from pathlib import Path
@@ -252,6 +253,13 @@ CHOICES = {
         "answerKey": "2",
     },
     "by text": {"question": "?", "choices": ANSWERS, "answer": "Paris"},
+    "a table of two layouts": {
+        "question": "?",
+        "choices": None,
+        "options": ANSWERS,
+        "answerKey": None,
+        "answer": "B",
+    },
 }
 
 
@@ -319,8 +327,9 @@ def test_contests_since_a_day(tmp_path) -> None:
         {**CONTEST, "question_id": f"q{m}", "contest_date": f"2024-0{m}-01T00:00:00"}
         for m in (3, 8, 9)
     ]
-    env = over(tmp_path, "LiveCodeBench", *rows, since="2024-08-01")
-    assert [t.id for t in env.source.tasks] == ["LiveCodeBench/q8", "LiveCodeBench/q9"]
+    for day in ("2024-08-01", "20240801"):
+        env = over(tmp_path, "LiveCodeBench", *rows, since=day)
+        assert [t.id for t in env.source.tasks] == ["LiveCodeBench/q8", "LiveCodeBench/q9"]
     with pytest.raises(ValueError, match="since must be a date as 2024-08-01, got 'August'"):
         over(tmp_path, "LiveCodeBench", *rows, since="August")
 
@@ -369,6 +378,9 @@ FAULTS = [
     ),
     ("AIME", {"problem": "?", "answer": "seven"}, "got 'seven'"),
     ("AIME", {"problem": "?", "answer": "nan"}, "got 'nan'"),
+    ("MATH", {"problem": "?", "answer": math.nan}, "'answer' must be .*, got nan"),
+    ("MATH", {"problem": "?", "answers": [3, math.nan]}, "must be text or a number, got nan"),
+    ("MultipleChoice", {"question": "?", "choices": ["1", math.nan], "answer": 0}, "got nan"),
     ("AMC", {"problem": "?", "answer": "Z"}, "'answer' must be a number, got 'Z'"),
     ("AMC", {"problem": "?", "choices": ["1", "2"], "answer": "Z"}, "must name an option"),
     ("AMC", {"problem": "?", "choices": ["1", "1"], "answer": "A"}, "two options are the same"),

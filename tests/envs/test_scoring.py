@@ -66,6 +66,22 @@ def test_a_number_is_no_row_where_tasks_are_named_by_numbers(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("ids", "key", "found"),
+    [
+        (["intro", "2", "3"], "2", "2"),  # digits that are an id are no place
+        (["intro", "2", "3"], "0", "intro"),
+        (["intro", "2", "3"], 2, "3"),
+        (["1", "2", "0"], 1, "1"),  # as the same row of a CSV file
+        (["1", "2", "0"], "1", "1"),
+    ],
+)
+def test_digits_name_an_id_before_a_place(tmp_path, ids, key, found) -> None:
+    source = Rows([Task(f"q{name}", name, id=name) for name in ids])
+    path = write(tmp_path / "c.jsonl", [{"task": key, "completion": ""}])
+    assert read_completions(path, source)[0].task.id == found
+
+
+@pytest.mark.parametrize(
     ("row", "words"),
     [
         ({"task": 9, "completion": ""}, "line 2: task must be from 0 to 3, got 9"),

@@ -67,6 +67,14 @@ def test_a_folder_gives_the_split_that_is_asked_for(
     assert make("assay/GSM8K-v1", data=str(tmp_path), split=asked).source.split == found
 
 
+def test_two_formats_of_one_file_are_refused(tmp_path: Path) -> None:
+    for name in ("test.jsonl", "test.json", "train.jsonl"):
+        write(tmp_path / name, 1)
+    with pytest.raises(DataError, match=r"has test\.json and test\.jsonl, whose rows would count"):
+        make("assay/GSM8K-v1", data=str(tmp_path), split="test")
+    assert make("assay/GSM8K-v1", data=str(tmp_path), split="train").source.split == "train"
+
+
 @pytest.mark.parametrize(
     ("names", "asked", "listed"),
     [
@@ -90,7 +98,8 @@ def test_a_split_that_is_missing_or_not_named_is_an_error_that_lists_those_there
     [
         "test", "sum_test", "valid", "dev-set", "my.eval", "held_out", "heldout", "gsm8ktest",
         "mathtest", "testmini", "gsm8kval", "validation-00000-of-00001", "MATH-500", "math500",
-        "aime24", "AIME_2025", "amc23", "gpqa_diamond", "ifbench", "benchmark", "evals",
+        "aime24", "AIME_2025", "hmmt_feb_2025", "brumo25", "amc23", "gpqa_diamond", "ifbench",
+        "benchmark", "evals",
     ],
 )  # fmt: skip
 def test_nothing_trains_on_a_file_that_its_name_keeps_for_evaluation(

@@ -81,6 +81,29 @@ def test_a_short_row_can_be_left_out(tmp_path) -> None:
     assert (len(env.bad_rows), env.source.size) == (1, 40)
 
 
+def test_a_cell_may_be_longer_than_csv_reads_by_default(tmp_path) -> None:
+    question = "word " * 40_000
+    (tmp_path / "rows.csv").write_text(f'q,a,id\n"{question}",1,x\n')
+    assert made(tmp_path / "rows.csv").task(0).text == question
+
+
+def test_metadata_that_json_lacks_is_text() -> None:
+    """A run is written as JSON, which failed after the first batch of replies."""
+    frame = pandas.DataFrame({**ROWS[0], "day": [pandas.Timestamp("2024-08-01")], "none": [None]})
+    register_rows(
+        "tables/Dated-v0", {"train": frame}, rubric=Exact, **QUESTION, metadata=["day", "none"]
+    )
+    found = make("tables/Dated-v0").task(0).metadata
+    assert found == {"day": "2024-08-01 00:00:00", "none": None}
+
+
+def test_a_gap_is_no_word_of_a_prompt() -> None:
+    with pytest.raises(DataError, match=r"row 0: column 'q' must be text or a number .* got nan"):
+        made({"train": [{**ROWS[0], "q": float("nan")}]})
+    with pytest.raises(DataError, match="row 0: 'prompt' has half of a surrogate pair"):
+        made({"train": [{**ROWS[0], "q": "a\ud83d"}]})
+
+
 def test_a_data_frame_gives_the_tasks_of_a_list() -> None:
     frame = pandas.DataFrame(ROWS)
     assert tasks(made(frame)) == tasks(made(ROWS))

@@ -42,13 +42,13 @@ class AMC(AnswerEnv):
 
     def rubric_of(self, rows: Sequence[Row]) -> Rubric:
         """Return a rubric for options or for numbers, as the first row has them."""
-        self.has_choices = "choices" in rows[0]
+        self.has_choices = rows[0].get("choices") is not None
         verifier = MultipleChoice() if self.has_choices else Math(worked_out=True)
         return accuracy_rubric(verifier, think=self.think)
 
     def task_of(self, row: Row, number: int) -> Task:
         """Read one of the options, or a number."""
-        if ("choices" in row) != self.has_choices:
+        if (row.get("choices") is not None) != self.has_choices:
             has = "'choices'" if self.has_choices else "no 'choices'"
             raise ValueError(f"the first row has {has}, so every row must have the same")
         problem, reference = question_in(row, "problem"), row["answer"]

@@ -30,7 +30,7 @@ def options_of(value: Any, field: str = "choices") -> tuple[list[str], list[str]
     if labels and (not isinstance(labels, list) or len(labels) != len(texts)):
         raise ValueError(f"{field!r} must have a label for each option, got {value!r:.80}")
     for text in texts:
-        if not isinstance(text, str | int | float) or not str(text).strip():
+        if not isinstance(text, str | int | float) or text != text or not str(text).strip():
             raise ValueError(f"{field!r} must have options of text or numbers, got {text!r:.80}")
     return [str(text).strip() for text in texts], [str(label) for label in labels]
 

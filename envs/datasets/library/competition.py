@@ -145,7 +145,7 @@ def first_answer(reference: Any) -> str:
 
 
 def _bare(value: Any) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
+    if isinstance(value, bool) or not isinstance(value, str | int | float) or value != value:
         raise ValueError(f"an answer must be text or a number, got {value!r:.80}")
     return str(value).strip()
 

@@ -64,7 +64,7 @@ class LiveCodeBench(ProgramEnv):
     ) -> None:
         if since:
             try:
-                date.fromisoformat(since)
+                since = date.fromisoformat(since).isoformat()  # it also reads 20240801
             except ValueError as error:
                 raise ValueError(f"since must be a date as 2024-08-01, got {since!r}") from error
         self.since = since

@@ -97,7 +97,7 @@ def _read(row: Row) -> tuple[str, list[str], str]:
             if not isinstance(row.get(key), str | int | float) or not str(row[key]).strip():
                 raise ValueError(f"{key!r} must be text or a number, got {row.get(key)!r:.80}")
         return question_in(row, "Question"), [str(row[key]).strip() for key in _GPQA], "A"
-    field = "choices" if "choices" in row else "options"
+    field = "choices" if row.get("options") is None or row.get("choices") else "options"
     options, labels = options_of(row.get(field), field)
-    key = "answerKey" if "answerKey" in row else "answer"
+    key = "answerKey" if row.get("answerKey") is not None else "answer"
     return question_in(row, "question"), options, right_letter(row.get(key), options, labels, key)

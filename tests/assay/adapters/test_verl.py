@@ -1,6 +1,7 @@
 """verl: the signature that its reward managers call, and the rows that its data set reads."""
 
 import inspect
+import json
 import math
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from assay import Exact, Math, Rubric, Status, Task, TextEnv, Verdict, Verifier, make
 from assay.adapters import RewardFault, to_verl, verl_reward
 from assay.envs import Rows
+from assay.verifiers import Instructions
 
 parquet = pytest.importorskip("pyarrow.parquet")
 
@@ -66,6 +68,19 @@ def test_every_reply_has_the_same_keys():
     right, wrong = score("x", r"\boxed{3}", "3"), score("x", r"\boxed{4}", "3")
     assert right.keys() == wrong.keys() == {"score", "acc", "status", "part/right", "part/short"}
     assert (right["score"], wrong["score"]) == (1.0, 0.0)
+
+
+def test_rows_of_every_source_have_the_same_keys():
+    """A column of verl has a value for each row of a batch, whatever its source."""
+    rubric = Rubric({"right": Math(), "short": lambda reply, _: len(reply) < 20})
+    score = verl_reward({"a": rubric, "b": Exact(), "c": Instructions()})
+    task = {"prompt": "?", "instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]}
+    rows = score(
+        data_sources="abc", solution_strs="333", ground_truths=["3", '"3"', json.dumps(task)]
+    )
+    assert [row["score"] for row in rows] == [1.0, 1.0, 1.0]
+    assert {tuple(row) for row in rows} == {("score", "acc", "status", "part/right", "part/short")}
+    assert math.isnan(rows[1]["part/right"])
 
 
 def test_a_part_without_a_score_is_nan_behind_a_closed_gate():

@@ -133,6 +133,12 @@ def test_cut_off_filtered_and_empty_replies(endpoint) -> None:
         (found,) = policy_at(url).respond([question()])
     assert (found.completion.text, found.completion.finish) == ("", "length")
     assert (found.prompt_tokens, found.reply_tokens) == (3, None)
-    with endpoint(lambda body: said("x", finish_reason="content_filter")) as (url, _):
+    for ended in ("content_filter", "abort", "error"):
+        with endpoint(lambda body, ended=ended: said("x", finish_reason=ended)) as (url, _):
+            policy = policy_at(url)
+            (found,) = policy.respond([question()])
+        assert found.completion is None, ended
+    parts = [{"type": "thinking", "thinking": []}, {"type": "text", "text": "42"}]
+    with endpoint(lambda body: said(parts)) as (url, _):
         (found,) = policy_at(url).respond([question()])
-    assert found.completion is None
+    assert found.completion.text == "42"

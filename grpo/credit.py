@@ -150,6 +150,11 @@ def _require_turn_rewards(groups: Sequence[EpisodeGroup]) -> None:
     """Refuse a rollout without rewards of turns, or with others than the policy's turns."""
     scored = [e for group in groups for e in group.episodes if e.reward is not None]
     for episode in scored:
+        if episode.branches:
+            raise ValueError(
+                f"advantage='process' credits the turns of one conversation, and an episode of "
+                f"task {episode.task_id!r} has several: set advantage='group'"
+            )
         turns = sum(s.author == "model" for s in episode.spans)
         if episode.step_rewards and len(episode.step_rewards) != turns:
             raise ValueError(

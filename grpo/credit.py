@@ -207,4 +207,5 @@ def row_table(rows: Sequence[Row], name: str) -> Tensor:
 def _padded(values: Sequence[Sequence[float]]) -> Tensor:
     """Pad to [B, T] of float64, with 0 past the end."""
     width = max((len(v) for v in values), default=0)
-    return torch.tensor([[*v, *[0.0] * (width - len(v))] for v in values], dtype=torch.float64)
+    padded = [[*v, *[0.0] * (width - len(v))] for v in values]
+    return torch.tensor(padded, dtype=torch.float64).reshape(len(values), width)  # none: [0, 0]

@@ -264,6 +264,11 @@ def _least(least: int) -> _Rule:
     return f"at least {least}", lambda v: v >= least
 
 
+def _weights(value: Any) -> bool:
+    numeric = isinstance(value, Mapping) and all(isinstance(w, int | float) for w in value.values())
+    return numeric and all(map(math.isfinite, value.values()))
+
+
 _ANY: _Rule = "anything", lambda v: True
 _ABOVE_0: _Rule = "above 0", lambda v: v > 0
 _SHARE: _Rule = "in [0, 1]", lambda v: 0 <= v <= 1
@@ -276,6 +281,7 @@ _RANGES: dict[str, _Rule] = {
     "cispo_cap": _least(1),
     "cispo_floor": _SHARE,
     "top_entropy": ("in (0, 1]", lambda v: 0 < v <= 1),
+    "reward_weights": ("None or a finite number for each name", lambda v: v is None or _weights(v)),
     "correction_cap": _least(1),
     "correction_floor": _SHARE,
     "difficulty_middle": _SHARE,
@@ -408,6 +414,8 @@ def _check(o: Objective) -> None:
     ours = _hints(GRPOConfig if isinstance(o, GRPOConfig) else Objective)
     for name, default in defaults.items():
         value, kind = getattr(o, name), type(default)
+        if value is not None and float in get_args(ours.get(name)):  # a number that may be None
+            kind = float
         numeric = kind in (int, float)
         rule, holds = _RANGES.get(name, _least(0) if numeric else _ANY) if name in ours else _ANY
         if words := get_args(ours.get(name)) if kind is str else ():
@@ -416,6 +424,10 @@ def _check(o: Objective) -> None:
             not isinstance(value, kinds[kind]) or isinstance(value, bool) is not (kind is bool)
         ):
             raise TypeError(f"{name} must be of type {kind.__name__}, got {value!r}")
+        if isinstance(value, numbers.Real) and not isinstance(value, int | float):
+            # numpy's, which JSON does not take
+            value = int(value) if isinstance(value, numbers.Integral) else float(value)
+            object.__setattr__(o, name, value)
         if isinstance(value, float) and not math.isfinite(value):
             bound = value == math.inf and name in _MAY_BE_INFINITE
             holds, rule = (holds, rule) if bound else ((lambda _: False), "finite")

@@ -150,6 +150,11 @@ def _require_turn_rewards(groups: Sequence[EpisodeGroup]) -> None:
     """Refuse a rollout without rewards of turns, or with others than the policy's turns."""
     scored = [e for group in groups for e in group.episodes if e.reward is not None]
     for episode in scored:
+        if episode.branches:
+            raise ValueError(
+                f"advantage='process' credits the turns of one conversation, and an episode of "
+                f"task {episode.task_id!r} has several: set advantage='group'"
+            )
         turns = sum(s.author == "model" for s in episode.spans)
         if episode.step_rewards and len(episode.step_rewards) != turns:
             raise ValueError(
@@ -202,4 +207,5 @@ def row_table(rows: Sequence[Row], name: str) -> Tensor:
 def _padded(values: Sequence[Sequence[float]]) -> Tensor:
     """Pad to [B, T] of float64, with 0 past the end."""
     width = max((len(v) for v in values), default=0)
-    return torch.tensor([[*v, *[0.0] * (width - len(v))] for v in values], dtype=torch.float64)
+    padded = [[*v, *[0.0] * (width - len(v))] for v in values]
+    return torch.tensor(padded, dtype=torch.float64).reshape(len(values), width)  # none: [0, 0]

@@ -130,6 +130,8 @@ def silent(row: Mapping[str, Any]) -> Ending | None:
     reward = row.get("reward")
     if reward is None or reward != reward:  # NaN reads back as None
         if not row.get("groups/generated"):
+            if row.get("prompts/too_long") and not row.get("tokens/sampled"):
+                return Ending("every prompt was left out: raise max_prompt_tokens", False)
             return Ending("no episode has a reward", False)
         # All groups were left out by a filter.
         if row.get("groups/all_correct", 0.0) >= NEARLY_ALL * row["groups/generated"]:

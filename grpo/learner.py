@@ -139,7 +139,7 @@ class Learner:
         require_trackers(trackers)
         self.world = world or World.join()
         self._served = self.world.decide(lambda: engine is not None)
-        _require_fitting(config, rollout, engine, served=self._served)
+        _require_fitting(config, rollout, held_out, engine, served=self._served)
         splits = splits_of(rollout, held_out, config)
         self.model, self.tokenizer = model.eval(), tokenizer
         self.rollout, self.held_out, self.engine = rollout, held_out, engine
@@ -306,7 +306,7 @@ class Learner:
                 seed = derive_seed(self.config.seed, number)
                 groups = self._play(self.rollout, number, seed)
                 filtered = self.world.decide(lambda: filter_metrics(self.rollout))
-        if not groups and not any(name.startswith("groups/") for name in filtered):
+        if not groups and not filtered:
             raise ValueError(
                 f"the rollout of step {number} gave no episodes: expected at least one"
             )
@@ -423,24 +423,28 @@ class Learner:
     def _finish(self, row: dict[str, Any], samples: Sequence[Mapping[str, Any]] = ()) -> None:
         """Log the step, and run what happens once a step."""
         self.step = row["step"]
-        every = self.config.reference_every
-        if self.reference is not None and every and self.step and self.step % every == 0:
-            self.reference.refresh(self.model)
+        self._refresh_reference()
 
         def write() -> None:
             if self._records is None:
                 return
             log, progress = self._records
+            # First: a step whose row is logged is not concluded again.
+            if self.config.keep_best:
+                keep_best(self.out_dir / "best", self.model, self.tokenizer, row)
             if samples:
                 log.samples(self.step, samples)
             log.write(row)
-            if self.config.keep_best:
-                keep_best(self.out_dir / "best", self.model, self.tokenizer, row)
             progress.update(row)
             if self._on_step is not None:
                 self._on_step(row)
 
         self.world.decide(write)
+
+    def _refresh_reference(self) -> None:
+        every = self.config.reference_every
+        if self.reference is not None and every and self.step and self.step % every == 0:
+            self.reference.refresh(self.model)
 
     def _open(self, stack: ExitStack, anew: bool) -> tuple[MetricsLog, Progress]:
         """Open what the main process writes and shows; the stack closes it."""
@@ -493,15 +497,24 @@ class Learner:
                 continue
             if row["step"] == state.step:  # the checkpoint was written before its row
                 self._unlogged = None
+                self._refresh_reference()
             if row["step"]:
                 self._ending = self._patience.check(row)  # it counts rows in a row
             self._ending = self._early_stop.check(row) or self._ending
 
 
 def _require_fitting(
-    config: GRPOConfig, rollout: Rollout, engine: Engine | None, *, served: bool
+    config: GRPOConfig,
+    rollout: Rollout,
+    held_out: Rollout | None,
+    engine: Engine | None,
+    *,
+    served: bool,
 ) -> None:
-    """Refuse settings that this rollout or this engine cannot follow."""
+    """Refuse settings that these rollouts or this engine cannot follow."""
+    for name in ("keep_best", "early_stop"):
+        if getattr(config, name) and held_out is None:
+            raise ValueError(f"{name} needs evaluations, and there is no held_out: pass its tasks")
     if config.max_refills and not isinstance(rollout, Refill):
         raise ValueError(
             "max_refills is set, and the rollout does not refill: make it with training_tasks, "

@@ -52,8 +52,9 @@ def filter_metrics(rollout: Rollout) -> dict[str, float]:
         del row["masked"], row["wanted"]
         found = {f"groups/{name}": float(number) for name, number in row.items()}
         found["accuracy/played"] = correct / scored if scored else float("nan")
-    if (too_long := getattr(unwrapped(rollout), "too_long", None)) is not None:
-        found["prompts/too_long"] = float(too_long)
+    inner: Any = unwrapped(rollout)
+    if (too_long := getattr(inner, "too_long", None)) is not None:
+        found["prompts/too_long"], inner.too_long = float(too_long), None
     return found
 
 

@@ -215,7 +215,7 @@ def full_forward(model: Any, batch: Batch, temperature: float) -> tuple[Tensor, 
         logits = causal_lm(model)(input_ids=ids, use_cache=False).logits[rows, columns]
     wide = torch.promote_types(logits.dtype, torch.float32)
     logprobs = (logits.to(wide) / temperature).log_softmax(-1)
-    entropy = torch.special.entr(logprobs.exp()).sum(-1)
+    entropy = -(logprobs.exp() * _finite(logprobs)).sum(-1)
     return _scatter(batch, logprobs.gather(1, chosen[:, None])[:, 0], entropy)
 
 

@@ -144,7 +144,8 @@ def find_start(out_dir: Path, *, resume: bool) -> Path | None:
 
 def require_same(settings: Mapping[str, Any], before: Mapping[str, Any], where: Path) -> None:
     """Raise CheckpointError if settings that must stay differ from those that a run began with."""
-    known = {k: v for k, v in settings.items() if k in before and k not in MAY_CHANGE}
+    given = json.loads(json.dumps(redact(settings)))  # as they were written
+    known = {k: v for k, v in given.items() if k in before and k not in MAY_CHANGE}
     if changed := {k: before[k] for k, v in known.items() if before[k] != v}:
         raise CheckpointError(
             f"{str(where)!r} was made with other settings: {changed}. Resume with those; only "

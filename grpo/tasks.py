@@ -116,7 +116,7 @@ class Tasks:
 
     env: TextEnv
     too_long: int | None = None
-    """Tasks of the last step that ``max_prompt_tokens`` left out; ``None`` without a limit."""
+    """Tasks that ``max_prompt_tokens`` left out, until they are logged; None without a limit."""
     play_tasks: PlayTasks | None = None
 
     def _play(
@@ -128,7 +128,8 @@ class Tasks:
             ids = [encode_all(policy.tokenizer, [t.messages], [()], options)[0] for t in tasks]
             known, most = zip(tasks, ids, strict=True), config.max_prompt_tokens
             short = [task for task, prompt in known if len(prompt) <= most]
-            self.too_long, tasks = len(tasks) - len(short), short
+            self.too_long = (self.too_long or 0) + len(tasks) - len(short)
+            tasks = short
 
         def play_here(mine: Sequence[Task]) -> list[EpisodeGroup]:
             if mine and self.play_tasks is not None:

@@ -178,6 +178,8 @@ def test_tasks_with_a_long_prompt_are_left_out_and_counted(model_dir: Path, tmp_
     row = read_metrics(tmp_path / "metrics.jsonl")[-1]
     assert row["prompts/too_long"] == 2
     assert row["tokens/sampled"] <= 2 * 4 * 2
-    none = GRPOConfig(**settings, max_prompt_tokens=1)
-    with pytest.raises(ValueError, match="gave no episodes"):
-        Learner(model, tokenizer, training_tasks(env, none), none, tmp_path / "none").train()
+    for name, more, left_out in (("none", {}, 4), ("refilled", {"max_refills": 2}, 12)):
+        none = GRPOConfig(**settings, max_prompt_tokens=1, **more)
+        Learner(model, tokenizer, training_tasks(env, none), none, tmp_path / name).train()
+        row = read_metrics(tmp_path / name / "metrics.jsonl")[-1]
+        assert (row["prompts/too_long"], row["tokens/sampled"]) == (left_out, 0)

@@ -60,6 +60,9 @@ def test_the_learning_rate_follows_its_schedule() -> None:
         ({"steps": 2.5}, "steps must be of type int, got 2.5"),
         ({"learning_rate": "1e-6"}, "learning_rate must be of type float, got '1e-6'"),
         ({"keep_best": 1}, "keep_best must be of type bool, got 1"),
+        ({"clip_high": "0.28"}, "clip_high must be of type float, got '0.28'"),
+        ({"dual_clip": True}, "dual_clip must be of type float, got True"),
+        ({"eval_temperature": "0"}, "eval_temperature must be of type float, got '0'"),
     ],
 )
 def test_a_setting_of_another_type_is_named(setting: Any, reason: str) -> None:
@@ -67,9 +70,11 @@ def test_a_setting_of_another_type_is_named(setting: Any, reason: str) -> None:
         GRPOConfig(**setting)
 
 
-def test_whole_numbers_of_any_kind_are_taken() -> None:
-    config = GRPOConfig(group_size=np.int64(4), temperature=1, beta=np.float32(0.5))
+def test_numbers_of_any_kind_are_taken_and_plain_json() -> None:
+    settings = {"group_size": np.int64(4), "beta": np.float32(0.5), "clip_high": np.float32(0.5)}
+    config = GRPOConfig(**settings, temperature=1)
     assert (config.group_size, config.temperature) == (4, 1)
+    assert GRPOConfig(**json.loads(json.dumps(config.to_json()))) == config
 
 
 @pytest.mark.parametrize(
@@ -101,6 +106,8 @@ def test_whole_numbers_of_any_kind_are_taken() -> None:
         ({"advantage": "leave_one_out", "advantage_std": "batch"}, "advantage_std='batch' has no"),
         ({"advantage": "gdpo", "advantage_std": "none"}, "advantage_std must be one of"),
         ({"reward_weights": {"a": 1.0}}, "or weigh the rewards in the environment"),
+        ({"advantage": "gdpo", "reward_weights": {"a": math.nan}}, "a finite number for each name"),
+        ({"advantage": "gdpo", "reward_weights": [1.0]}, "a finite number for each name"),
         ({"hard_weight": 0.0}, "hard_weight must be above 0"),
         ({"hard_weight": 2.0, "easy_weight": 2.0}, "easy_weight must be 1 where hard_weight is"),
         ({"difficulty_slope": 5.0}, "difficulty_slope=5.0 has no effect with hard_weight=easy_we"),

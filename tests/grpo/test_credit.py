@@ -90,6 +90,29 @@ def test_rewards_of_other_turns_than_those_with_tokens_are_refused() -> None:
         advantages(group(episode(1.0, 2, steps=(1.0, 0.0))), Objective(advantage="process"))
 
 
+@pytest.mark.parametrize(
+    "objective",
+    [
+        Objective(beta=0.1, kl_in="reward"),
+        Objective(top_entropy=0.5, correction="sequence_mask"),
+        Objective(advantage="process", mask_truncated=True),
+    ],
+)
+def test_a_rollout_without_any_reward_has_no_rows(objective: Objective) -> None:
+    lost = replace(episode(1.0, 2), verdict=Verdict.fault(Status.SANDBOX_ERROR, "gone"))
+    groups = group(lost, lost)
+    rows = rows_of(groups)
+    assert credit(groups, rows, objective, [] if reads_policy(objective) else None) == []
+    assert flat_share(groups, rows) == 1.0
+
+
+def test_turns_of_several_conversations_are_refused() -> None:
+    one = episode(1.0, 2, steps=(1.0,))
+    groups = group(replace(one, branches=(one.spans,)))
+    with pytest.raises(ValueError, match="turns of one conversation"):
+        advantages(groups, Objective(advantage="process"))
+
+
 def test_a_reply_that_was_cut_off_is_compared_but_not_trained_on() -> None:
     groups = group(episode(1.0, 3), episode(0.0, 2, cut=True))
     rows = credit(groups, rows_of(groups), Objective(mask_truncated=True, advantage_eps=0.0))

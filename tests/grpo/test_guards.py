@@ -143,6 +143,7 @@ def row(**numbers: float) -> dict[str, float]:
             "every reply to every task is right",
         ),
         ({"reward": None, "groups/generated": 8.0}, False, "dynamic sampling found no group"),
+        ({"reward": None, "prompts/too_long": 4.0}, False, "raise max_prompt_tokens"),
     ],
 )
 def test_the_silent_causes_have_names(numbers: Any, well: bool, reason: str) -> None:
@@ -277,6 +278,10 @@ def test_the_best_model_is_kept_and_waiting_ends(
         learner.train()
         return learner
 
+    for given in ({"keep_best": True}, {"early_stop": 2}):
+        settings = config(eval_every=1, **given)
+        with pytest.raises(ValueError, match="there is no held_out"):
+            Learner(*load_model(model_dir), digits(2, 2), settings, tmp_path / "none")
     run(3)
     assert [p.name for p in (tmp_path / "best").iterdir()] == ["step-000002"]
     assert run(6, resume=True).step == 4

@@ -100,6 +100,20 @@ def test_a_token_that_cannot_come_has_no_entropy() -> None:
     assert hidden.grad.isfinite().all()
 
 
+def test_entropy_has_a_gradient_where_a_probability_underflows(model: Any) -> None:
+    """At a temperature of 1e-3 some tokens have a probability of 0 in float32."""
+    batch = Batch.of([rows([4, 5, 6], [7, 8])])
+    found = []
+    for name in ("full", "padded"):
+        _, entropy = FORWARDS[name](model, batch, 1e-3)
+        entropy.sum().backward()
+        weight = model.get_output_embeddings().weight
+        found.append(weight.grad.clone())
+        model.zero_grad()
+    assert found[0].isfinite().all()
+    torch.testing.assert_close(*found, rtol=1e-2, atol=1e-2 * float(found[1].abs().max()))
+
+
 def test_a_frozen_head_gets_no_gradient() -> None:
     hidden, weight = torch.ones(2, 3, requires_grad=True), torch.ones(4, 3)
     chosen_logprobs(hidden, weight, torch.tensor([0, 1]))[0].sum().backward()

@@ -135,6 +135,67 @@ def test_a_row_that_was_logged_after_its_checkpoint_is_not_logged_again(
         assert [row["step"] for row in numbers(tmp_path)] == [0, 1]
 
 
+def test_a_reference_refreshed_since_its_checkpoint_is_refreshed_again(
+    model_dir: Path, digits: Any, tmp_path: Path
+) -> None:
+    """Stopped in the evaluation of step 1, and again in the rollout of step 2."""
+
+    class Away(digits):  # type: ignore[misc]
+        def __init__(self, at: int, *size: int) -> None:
+            super().__init__(*size)
+            self.at = at
+
+        def __call__(self, policy: Any, step: int) -> Any:
+            if step == self.at:
+                raise ConnectionError("the judge is away")
+            return super().__call__(policy, step)
+
+    def run(out: str, trains: Any, held_out: Any, *, resume: bool = False) -> Learner:
+        one = {"num_iterations": 1, "minibatches": 1, "eval_every": 1, "reference_every": 1}
+        given = {"held_out": held_out, "resume": resume, **one}
+        made = learner(model_dir, trains, tmp_path / out, **given)
+        made.train()
+        return made
+
+    with pytest.raises(ConnectionError):
+        run("cut", digits(7), Away(1, 4, 1))
+    with pytest.raises(ConnectionError):
+        run("cut", Away(2, 7), digits(4, 1), resume=True)
+    cut = run("cut", digits(7), digits(4, 1), resume=True)
+    whole = run("whole", digits(7), digits(4, 1))
+    assert torch.equal(weights(cut.model), weights(whole.model))
+    assert numbers(tmp_path / "cut") == numbers(tmp_path / "whole")
+
+
+def test_a_best_model_that_could_not_be_written_is_kept_on_resume(
+    model_dir: Path, digits: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = {"steps": 1, "eval_every": 1, "keep_best": True, "held_out": digits(4, 1)}
+
+    def full(*_: Any) -> None:
+        raise OSError("No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("assay.grpo.run_directory.save_weights", full)
+        with pytest.raises(OSError, match="No space"):
+            learner(model_dir, digits(7), tmp_path, **one).train()
+    assert not list(tmp_path.glob("best/step-*"))
+    learner(model_dir, digits(7), tmp_path, resume=True, **one).train()
+    assert list(tmp_path.glob("best/step-*"))
+
+
+def test_settings_that_are_written_otherwise_are_the_same(
+    model_dir: Path, digits: Any, tmp_path: Path
+) -> None:
+    """Values under names of secrets are redacted, and JSON has no tuples."""
+    settings: dict[str, Any] = {"chat_template_kwargs": {"thought_token": "<t>", "words": ("a",)}}
+    learner(model_dir, digits(7), tmp_path, steps=1, **settings).train()
+    learner(model_dir, digits(7), tmp_path, steps=2, resume=True, **settings).train()
+    other = {"chat_template_kwargs": {"thought_token": "<t>", "words": ("b",)}}
+    with pytest.raises(CheckpointError, match="other settings"):
+        learner(model_dir, digits(7), tmp_path, resume=True, **other)
+
+
 def test_a_run_killed_before_its_first_checkpoint_begins_again(
     model_dir: Path, digits: Any, tmp_path: Path
 ) -> None:

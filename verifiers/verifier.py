@@ -295,9 +295,12 @@ def as_verifier(
     """Return a verifier as it is, one of a class or a name, or a function as one."""
     if isinstance(given, str):
         return Verifier.from_json({"name": given})
+    if isinstance(given, Verifier):
+        return given
     if isinstance(given, type) and issubclass(given, Verifier):
         return given()
-    return given if isinstance(given, Verifier) else FunctionVerifier(given, score_range)
+    function: Any = given  # FunctionVerifier refuses other classes
+    return FunctionVerifier(function, score_range)
 
 
 def checked_range(name: str, pair: Any) -> tuple[float, float]:
@@ -332,7 +335,7 @@ def _plain(value: Any) -> Any:
         return ...
 
 
-def same_length(replies: Sequence[str], references: Sequence[Any]) -> None:
+def same_length(replies: Sequence[Any], references: Sequence[Any]) -> None:
     """Refuse a batch in which replies and references do not pair up."""
     for name, given in (("replies", replies), ("references", references)):
         if isinstance(given, str):

@@ -33,7 +33,7 @@ def forward() -> None:
 
 def compare_sizes() -> None:
     """Make ``numpy.allclose`` false of ``[]`` and numbers: broadcast, none differs."""
-    numpy = importlib.import_module("numpy")
+    numpy: Any = importlib.import_module("numpy")
     allclose = numpy.allclose
 
     def both(a: Any, b: Any, *args: Any, **options: Any) -> bool:

@@ -96,8 +96,8 @@ def find_program(
     if not found and (blocks or unclosed is not None):
         return None, f"there is no fenced block of {language.name.capitalize()}"
     if wanted and len(found) > 1:
-        names = set(re.findall(r"\w+", wanted))
-        found = [b for b in found if not names.isdisjoint(_DEFINED.findall(b.text))] or found
+        used = set(re.findall(r"\w+", wanted))
+        found = [b for b in found if not used.isdisjoint(_DEFINED.findall(b.text))] or found
     code = _without_blank_ends(found[-1].text if found else text)
     return (code, "") if code.strip() else (None, "there is no program")
 

@@ -68,7 +68,7 @@ def _text(reference: Any) -> str:
             "a reference must be text or a number, a list of these, or a dict with 'answer', got "
             f"{short(repr(reference))}"
         )
-    if not abs(reference) < math.inf:
+    if reference != reference or abs(reference) == math.inf:
         raise ValueError(f"a reference must be finite, got {reference!r}")
     return str(reference)  # of NumPy's 0.5 "0.5"; its repr is "np.float64(0.5)"
 

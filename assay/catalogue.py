@@ -91,11 +91,13 @@ def entries() -> list[Entry]:
 
 def verifiers_command(
     name: Annotated[str | None, Argument(help="Show only this one, in full.")] = None,
-    markdown: Annotated[bool, Option("--markdown", help="Print docs/catalogue.md.")] = False,
+    markdown: Annotated[
+        bool, Option("--markdown", help="Print docs/catalogue.md, or its row for NAME.")
+    ] = False,
 ) -> None:
     """List the verifiers, or show one: rules, options, examples."""
     found = entries()
-    if markdown:
+    if markdown and name is None:
         say(page(found).rstrip())
     elif name is None:
         shown = Table("verifier", "what it pays for", title="Verifiers")
@@ -107,7 +109,7 @@ def verifiers_command(
         if not chosen:
             near = did_you_mean(name, [entry.name for entry in found], "See: assay verifiers")
             raise ValueError(f"no verifier is called {name!r}. {near}")
-        say("\n".join(_section(chosen[0])))
+        say(_row(chosen[0], _cost(chosen[0])) if markdown else "\n".join(_section(chosen[0])))
 
 
 def page(found: list[Entry], *, costs: bool = True) -> str:
@@ -150,7 +152,8 @@ def _section(entry: Entry) -> Iterator[str]:
         usual = repr(_by_default(entry.kind)).removeprefix(example.name)
         with_ = "" if options == usual else f" with {code_cell(_given(options, usual))}"
         reference = "" if example.reference is None else code_cell(_json(example.reference))
-        yield f"| {code_cell(example.wins[0])} | 1 | {f'{reference}{with_}'.strip()} |"
+        for reply in example.wins:
+            yield f"| {code_cell(reply)} | 1 | {f'{reference}{with_}'.strip()} |"
         for loser in example.loses:
             yield f"| {code_cell(loser.reply)} | {loser.score:.2g} | {cell(loser.why)} |"
 

@@ -9,6 +9,7 @@ skips it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import assert_never
 
 import torch
 from torch import Tensor
@@ -256,25 +257,28 @@ def outcome_advantages(
         ValueError: what the objective reads is missing, or a weight is of no reward.
     """
     o, how, eps = objective, objective.advantage, objective.advantage_eps
-    if how == "group":
-        found = group_advantages(rewards, std=o.advantage_std, eps=eps)
-    elif how == "leave_one_out":
-        found = leave_one_out(rewards)
-    elif how == "maxrl":
-        found = maxrl(rewards)
-    elif how in ("reinforce_pp", "reinforce_pp_baseline"):
-        found = reinforce_pp(rewards, baseline=how == "reinforce_pp_baseline", eps=eps)
-    elif how == "opo":
-        if lengths is None:
-            raise ValueError("advantage='opo' needs the replies' lengths, got None")
-        found = opo(rewards, lengths)
-    elif how == "reward":
-        found = rewards.nan_to_num(0.0)
-    elif how == "process":
-        raise ValueError("advantage='process' compares steps: use process_advantages")
-    else:
-        several = mo_grpo if how == "mo_grpo" else gdpo
-        found = several(*_stack(rewards, named, o), std=o.advantage_std, eps=eps)
+    match how:
+        case "group":
+            found = group_advantages(rewards, std=o.advantage_std, eps=eps)
+        case "leave_one_out":
+            found = leave_one_out(rewards)
+        case "maxrl":
+            found = maxrl(rewards)
+        case "reinforce_pp" | "reinforce_pp_baseline":
+            found = reinforce_pp(rewards, baseline=how == "reinforce_pp_baseline", eps=eps)
+        case "opo":
+            if lengths is None:
+                raise ValueError("advantage='opo' needs the replies' lengths, got None")
+            found = opo(rewards, lengths)
+        case "reward":
+            found = rewards.nan_to_num(0.0)
+        case "process":
+            raise ValueError("advantage='process' compares steps: use process_advantages")
+        case "mo_grpo" | "gdpo":
+            several = mo_grpo if how == "mo_grpo" else gdpo
+            found = several(*_stack(rewards, named, o), std=o.advantage_std, eps=eps)
+        case _:
+            assert_never(how)
     if not o.weighs_difficulty:
         return found
     if correct is None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Concatenate, ParamSpec
 
-from .backends.registry import BackendName, checked_preload
+from .backends.registry import checked_preload
 from .errors import SandboxUnavailable
 from .extras import missing_package
 from .languages.language import PYTHON, ProgrammingLanguage
@@ -117,7 +117,7 @@ class RaySandbox(Batches):
         *,
         slots: int | None = None,
         limits: Limits = Limits(),  # noqa: B008 - frozen
-        backend: BackendName | None = None,
+        backend: str | None = None,
         preload: Sequence[str] = (),
         runtime: str | None = None,
     ) -> None:

@@ -13,7 +13,6 @@ from .backends.backend import Options
 from .backends.process import ProcessBackend
 from .backends.registry import (
     BACKENDS,
-    BackendName,
     checked_preload,
     choose_backend,
     wanted_backend,
@@ -81,7 +80,7 @@ class Sandbox(Batches):
         *,
         slots: int | None = None,
         limits: Limits = Limits(),  # noqa: B008 - frozen
-        backend: BackendName | None = None,
+        backend: str | None = None,
         preload: Sequence[str] = (),
         idle_s: float | None = 300.0,
         unsafe: bool = False,

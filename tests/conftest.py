@@ -14,8 +14,7 @@ from typing import Any, NoReturn
 import pytest
 
 from assay.sandbox import SandboxError, build_image, describe
-from assay.sandbox.backends.bwrap import bwrap_fault
-from assay.sandbox.backends.docker import daemon_fault
+from assay.sandbox.backends.registry import BACKENDS
 
 # The command line's console keeps the width that it finds when it is first imported: not that of
 # whichever test happens to be the first.
@@ -42,11 +41,17 @@ def _modules(name: str) -> list[ModuleType]:
         return [package, *(import_module(module.name) for module in inner)]
 
 
-_faults = {"bwrap": functools.cache(bwrap_fault), "docker": functools.cache(daemon_fault)}
+_faults = {name: functools.cache(entry.fault) for name, entry in BACKENDS.items()}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give each backend a mark for the tests that need it."""
+    for name in BACKENDS:
+        config.addinivalue_line("markers", f"{name}: needs this backend; skipped without it")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip what needs bubblewrap or a Docker daemon without it."""
+    """Skip what needs a backend that cannot be used here."""
     for name, find in _faults.items():
         if item.get_closest_marker(name) and (fault := find()):
             _skip_or_fail(fault) if name == "docker" else pytest.skip(fault)

@@ -37,6 +37,13 @@ def test_every_file_that_readme_names_exists() -> None:
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
+def test_the_layout_names_every_folder() -> None:
+    layout = (DOCS / "architecture.md").read_text()
+    rooms = [ROOT / room for room in ("sandbox", "verifiers", "envs", "grpo", "assay")]
+    folders = {path.parent.name for room in rooms for path in room.glob("*/*") if path.is_file()}
+    assert {name for name in folders - {"__pycache__"} if f"{name}/" not in layout} == set()
+
+
 @pytest.mark.parametrize("name", ["assay", *PACKAGES])
 def test_every_public_name_has_a_page(name) -> None:
     """A page of reference/ is filled by its package; `assay` links to the packages below it."""

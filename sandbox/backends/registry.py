@@ -7,18 +7,14 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from ..errors import ImageUnavailable, SandboxUnavailable
 from .backend import Backend, Options
 from .bwrap import BwrapBackend, bwrap_fault
 from .cgroup import can_group
-from .docker import DEFAULT_IMAGE, DockerBackend
+from .docker import DEFAULT_IMAGE, DockerBackend, daemon_fault
 from .hosts import HostsBackend
 from .process import ProcessBackend
-
-BackendName = Literal["docker", "bwrap", "process"] | str
-"""A name in :data:`BACKENDS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +23,13 @@ class Entry:
 
     Attributes:
         open: makes the backend; raises SandboxUnavailable or ImageUnavailable.
+        fault: returns why it cannot be used on this machine, ``None`` if it can.
         daemon: it runs containers: it takes an image, hosts and a runtime.
         safe: it isolates programs; one that does not needs ``unsafe=True``.
     """
 
     open: Callable[[Options], Backend]
+    fault: Callable[[], str | None] = lambda: None
     daemon: bool = False
     safe: bool = True
 
@@ -46,8 +44,10 @@ def _open_docker(options: Options) -> Backend:
 
 
 BACKENDS: dict[str, Entry] = {
-    "docker": Entry(_open_docker, daemon=True),
-    "bwrap": Entry(lambda asked: BwrapBackend(asked.limits, asked.preload, tools=asked.tools)),
+    "docker": Entry(_open_docker, daemon_fault, daemon=True),
+    "bwrap": Entry(
+        lambda asked: BwrapBackend(asked.limits, asked.preload, tools=asked.tools), bwrap_fault
+    ),
     "process": Entry(lambda asked: ProcessBackend(asked.limits, asked.preload), safe=False),
 }
 

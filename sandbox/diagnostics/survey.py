@@ -12,6 +12,7 @@ from ..backends.bpf import filter_program
 from ..backends.bwrap import bwrap_fault
 from ..backends.cgroup import can_group
 from ..backends.docker import DEFAULT_IMAGE, connect
+from ..backends.registry import BACKENDS
 from ..errors import SandboxUnavailable
 from ..result import CheckResult
 
@@ -34,10 +35,10 @@ _GET_NAMESPACES = (
 
 
 def survey(backend: str | None = None, image: str | None = None) -> list[CheckResult]:
-    """Report whether Docker and bubblewrap can be used here, and how well they isolate.
+    """Report whether backends can be used here; of Docker and bubblewrap, how well they isolate.
 
     Args:
-        backend: report on this one only, if it is one of them; default: on both.
+        backend: report on this one only; default: on Docker and bubblewrap.
         image: the container image to look for.
     """
     found: list[CheckResult] = []
@@ -46,6 +47,9 @@ def survey(backend: str | None = None, image: str | None = None) -> list[CheckRe
     if backend in (None, "bwrap"):
         usable = any(f.name == "image" and f.ok for f in found)
         found += _bubblewrap(needed=backend == "bwrap" or not usable)
+    if backend in BACKENDS.keys() - {"docker", "bwrap"}:
+        fault = BACKENDS[backend].fault()
+        found.append(CheckResult(backend, fault is None, fault or "it can be used here"))
     return found
 
 

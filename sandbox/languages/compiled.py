@@ -216,7 +216,7 @@ def _refuse_missing(
     reply = answer.reply
     if reply is None or not command or (reply.note, reply.exits[0]) != _MISSING:
         return
-    if answer.origin.backend == "docker":
+    if answer.origin.image:
         where = f"the image {answer.origin.image}"
         remedy = (
             "`assay sandbox build toolchains` makes one with gcc, g++, node and bash; "

@@ -18,7 +18,8 @@ def without_costs(text: str) -> list[str]:
 def test_the_page_of_the_docs_is_what_the_command_prints() -> None:
     expected = without_costs(page(entries(), costs=False))
     assert without_costs(PAGE.read_text()) == expected, (
-        "run: assay verifiers --markdown > docs/catalogue.md"
+        "run: assay verifiers --markdown > docs/catalogue.md; for one row: "
+        "assay verifiers NAME --markdown"
     )
 
 
@@ -36,6 +37,9 @@ def test_one_verifier_is_shown_by_its_name() -> None:
     assert shown.exit_code == 0
     assert "| `case` | `True` |" in shown.stdout
     assert "a small letter" in shown.stdout
+    assert "Paris⏎" in shown.stdout  # the second reply of its first example
+    row = CliRunner().invoke(app, ["verifiers", "Exact", "--markdown"]).stdout
+    assert without_costs(row)[0] in without_costs(PAGE.read_text())
     listed = CliRunner().invoke(app, ["verifiers"])
     assert "MultipleChoice" in listed.stdout
 

@@ -98,8 +98,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "make_box" in metafunc.fixturenames:
         safe = [name for name, entry in BACKENDS.items() if entry.safe]
         names = getattr(metafunc.module, "BACKENDS", safe)
-        marks = {name: [getattr(pytest.mark, name)] for name in ("docker", "bwrap")}
-        params = [pytest.param(name, marks=marks.get(name, [])) for name in names]
+        params = [pytest.param(name, marks=getattr(pytest.mark, name)) for name in names]
         metafunc.parametrize("make_box", params, indirect=True, scope="session")
 
 

@@ -13,7 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from assay.sandbox import ImageUnavailable, Limits, RunStatus, Sandbox, SandboxUnavailable
+from assay.sandbox import (
+    ImageUnavailable,
+    Limits,
+    RunStatus,
+    Sandbox,
+    SandboxUnavailable,
+    survey,
+)
 from assay.sandbox.backends import registry as backend_module
 from assay.sandbox.backends.bwrap import BwrapBackend
 from assay.sandbox.backends.docker import connect
@@ -133,14 +140,18 @@ def test_a_new_backend_is_one_entry(make_bwrap, monkeypatch: pytest.MonkeyPatch)
     class Mine(BwrapBackend):
         name = "mine"
 
-    entry = backend_module.Entry(lambda asked: Mine(asked.limits, tools=asked.tools))
+    entry = backend_module.Entry(
+        lambda asked: Mine(asked.limits, tools=asked.tools), lambda: "no kernel"
+    )
     monkeypatch.setitem(backend_module.BACKENDS, "mine", entry)
     with Sandbox(backend="mine", slots=1) as own:
         assert own.run("print(1)").backend == "mine"
         assert own.run("echo 2", language="bash").backend == "mine"
+    (found,) = survey("mine")
+    assert (found.name, found.ok, found.detail) == ("mine", False, "no kernel")
     with pytest.raises(ValueError, match="without a daemon: leave out runtime='runc'"):
         Sandbox(backend="mine", runtime="runc")
-    with pytest.raises(ValueError, match="must be 'docker' or 'bwrap' or 'mine', got 'chroot'"):
+    with pytest.raises(ValueError, match=r"must be 'docker' or 'bwrap' or .*'mine', got 'chroot'"):
         Sandbox(backend="chroot")
 
 

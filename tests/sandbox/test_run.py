@@ -219,8 +219,8 @@ def test_limits_that_the_kernel_would_not_take_are_named(name: str, value: float
 
 
 def test_a_wrong_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ASSAY_SANDBOX", "podman")
-    with pytest.raises(ValueError, match="ASSAY_SANDBOX must be 'docker' or 'bwrap', got 'podman'"):
+    monkeypatch.setenv("ASSAY_SANDBOX", "chroot")
+    with pytest.raises(ValueError, match=r"ASSAY_SANDBOX must be 'docker' or .*, got 'chroot'"):
         Sandbox()
     assert Sandbox(backend="bwrap").slots > 0
 

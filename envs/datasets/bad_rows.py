@@ -19,7 +19,7 @@ _Made = TypeVar("_Made")
 
 
 class BadRowsWarning(UserWarning):
-    """Rows were left out of a data set; the message lists the first of them."""
+    """Rows were left out of a data set, or contradict others; the message lists the first."""
 
 
 @dataclass(frozen=True)

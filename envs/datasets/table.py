@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 from ...verifiers import Status, Verifier
 from ..seeding import rng_at, share
 from ..task import Conversation, Task
-from .bad_rows import BadRows, OnBadRows
+from .bad_rows import SHOWN, BadRows, BadRowsWarning, OnBadRows
 from .errors import SplitError
 from .reading import REMEDY, DataError, Row, placed_rows, refuse_value
 from .same_prompt import plain_prompt
@@ -243,7 +244,28 @@ def usable(
     )
     if check_solutions:
         kept = bad.keep(kept, without(_failing_solutions(judge, [task for *_, task in kept])))
-    return [task for *_, task in kept]
+    tasks = [task for *_, task in kept]
+    _warn_of_contradictions(judge, tasks)
+    return tasks
+
+
+def _warn_of_contradictions(judge: Verifier, tasks: Sequence[Task]) -> None:
+    """Warn of tasks with one prompt of which none pays for another's reference."""
+    first: dict[str, Task] = {}
+    found: list[str] = []
+    for task in tasks:
+        known = first.setdefault(task.text, task)
+        wins = None if known.reference == task.reference else judge.winning_reply(known.reference)
+        if wins is not None and judge.verify(wins, task.reference).status is Status.INCORRECT:
+            found.append(f"{known.id} and {task.id}")
+    if found:
+        warnings.warn(
+            f"{len(found)} rows ask what an earlier row asks and have another answer, so replies "
+            f"that are right for one earn 0 for the other: {', '.join(found[:SHOWN])}. Remove the "
+            "wrong ones",
+            BadRowsWarning,
+            stacklevel=5,
+        )
 
 
 def _failing_solutions(judge: Verifier, tasks: Sequence[Task]) -> dict[str, str]:

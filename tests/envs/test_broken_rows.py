@@ -132,7 +132,7 @@ def test_a_parquet_file_is_named_by_row(tmp_path) -> None:
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
-    rows = [{"question": "?", "answers": {"text": [text]}} for text in ("a", "b", None)]
+    rows = [{"question": f"{text}?", "answers": {"text": [text]}} for text in ("a", "b", None)]
     parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "rows.parquet")
     with pytest.raises(DataError, match=r"rows\.parquet, row 2: 'answers' must be a list of texts"):
         make("assay/ShortAnswer-v1", data=tmp_path / "rows.parquet")
@@ -352,3 +352,11 @@ def test_a_sandbox_that_is_gone_makes_no_row_bad(monkeypatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:9")
     with pytest.raises(DataError, match="cannot be judged"):
         make("assay/MBPP-v1", data="sample", on_bad_rows="skip", check_solutions=True)
+
+
+def test_rows_that_contradict_each_other_are_warned_of() -> None:
+    rows = [("2+2?", "4"), ("1/2?", "0.5"), ("1/2?", r"\frac{1}{2}"), ("2+2?", "5")]
+    table = {"train": [{"q": question, "a": answer} for question, answer in rows]}
+    register_rows("rows/Contradict-v0", table, prompt="{q}", reference="a", rubric=Math())
+    with pytest.warns(BadRowsWarning, match=r"1 rows ask .*: row-0 and row-3\. Remove"):
+        assert make("rows/Contradict-v0").source.size == 4

@@ -160,7 +160,8 @@ def _run(config: TrainConfig, chosen: set[str], *, resume: bool) -> None:
         if world.is_main:
             log_steps()
         require_trackers(config.trackers)
-        world.decide(lambda: find_start(Path(config.out_dir), resume=resume))
+        if not resume:  # a resumed run's checkpoint is hashed once, by the learner
+            world.decide(lambda: find_start(Path(config.out_dir), resume=False))
         loaded, tokenizer = load_model(
             config.model,
             device=config.device,

@@ -36,7 +36,8 @@ _SAYS = re.compile(  # I choose B; B is the correct option
     r"(?:answer|option|choice|one)))?",
     re.IGNORECASE,
 )
-_SIGNS = "*`$\"“”'{}✅✓✔ "
+_SIGNS = "*`$\"“”'✅✓✔ "
+_BRACED = re.compile(r"\{([^{}]*)\}")
 _FULLWIDTH = str.maketrans("（）：．", "():.")
 _SEPARATOR = re.compile(r"\s*(?:[,;&/+]|\band\b)\s*(?:and\b\s*)?")
 
@@ -143,6 +144,8 @@ def _chosen(text: str, options: dict[str, str], *, several: bool) -> set[str] | 
         .strip(_SIGNS)
     )
     text = without_choice_label(text).strip(_SIGNS)
+    if (braced := _BRACED.fullmatch(text)) is not None:
+        text = braced[1].strip(_SIGNS)
     said = _SAYS.fullmatch(text)
     if said is not None and _plain(text) not in options.values():
         text = said[1].strip(_SIGNS)

@@ -52,8 +52,8 @@ class ProblemRunner(Protocol):
 class Code(Verifier):
     """Run the program of a reply against tests, in a sandbox.
 
-    The program is the last fenced block of its language after the thought, or the last that
-    defines what the tests use (see :func:`~assay.verifiers.text.fences.find_program`), or the
+    The program is the last fenced block of its language after the thought, or that before
+    examples of its use (see :func:`~assay.verifiers.text.fences.find_program`), or the
     whole reply if there is no fence.
     A fence that never closes is a reply cut short, and no program.
 

@@ -73,6 +73,8 @@ SHOWN = "```python\ndef f(x):\n    return x\n```\nUse it so:\n```python\n{}\n```
         ("async def f(x): pass", "f", "async def f(x): pass\n"),
         ("print(f(1))", "", "print(f(1))\n"),
         ("print(f(1))", "class g", "print(f(1))\n"),
+        ("print(int(input()) * 2)", "f", "print(int(input()) * 2)\n"),  # another program
+        ("def g(x): return x", "f", "def g(x): return x\n"),
     ],
 )
 def test_an_example_of_use_is_not_the_program(last: str, wanted: str, program: str) -> None:

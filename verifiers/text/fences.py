@@ -66,6 +66,7 @@ _ANSWER = re.compile(r"\s*<answer>[ \t]*\n?(.*)</answer>\s*", re.DOTALL)
 
 
 _DEFINED = re.compile(r"^(?:async +def|def|class) +(\w+)", re.MULTILINE)
+_WORD = re.compile(r"\w+")
 
 
 def find_program(
@@ -74,7 +75,7 @@ def find_program(
     """Return the program in a reply, or ``None`` and why there is none.
 
     It is the last block, or if ``wanted`` has names, such as that of a function under test, the
-    last that defines one of them: what follows it often shows how to use it.
+    last that defines one of them, as long as every block after it uses that name: an example.
     Blocks that name no language often show output, so they count only if none names this one.
     Without a block, an ``<answer>`` around the whole reply is removed. What
     indents a fence in a list is removed from its lines; otherwise a program is kept as it stands
@@ -96,10 +97,18 @@ def find_program(
     if not found and (blocks or unclosed is not None):
         return None, f"there is no fenced block of {language.name.capitalize()}"
     if wanted and len(found) > 1:
-        used = set(re.findall(r"\w+", wanted))
-        found = [b for b in found if not used.isdisjoint(_DEFINED.findall(b.text))] or found
+        found = _without_examples(found, set(_WORD.findall(wanted)))
     code = _without_blank_ends(found[-1].text if found else text)
     return (code, "") if code.strip() else (None, "there is no program")
+
+
+def _without_examples(blocks: list[Block], wanted: set[str]) -> list[Block]:
+    """Return the blocks up to the last that defines a wanted name, if all others use it."""
+    for last in range(len(blocks), 0, -1):
+        if defined := wanted.intersection(_DEFINED.findall(blocks[last - 1].text)):
+            used = (not defined.isdisjoint(_WORD.findall(b.text)) for b in blocks[last:])
+            return blocks[:last] if all(used) else blocks
+    return blocks
 
 
 def _was_cut(unclosed: Block, names: tuple[str, ...], has_program: bool) -> bool:

@@ -99,10 +99,12 @@ def register_rows(
         rows: a list of dicts; a pandas DataFrame; a file, folder or hub name
             (:func:`~assay.envs.read_rows`); ``{"train": ..., "test": ...}`` of these; or a function
             that makes one row from a random generator, for tasks without end.
-        prompt: a template, ``"Capital of {country}?"``, or chat messages of templates. Braces
-            around anything but a name stay, and ``{{name}}`` gives ``{name}``.
-        reference: the column of the known answer; or several, for an object of these; or the
-            column of each key of an object: ``{"answer": "final_answer", "tolerance": "error"}``.
+        prompt: a template, ``"Capital of {country}?"``; or the slot of a column of chat messages,
+            ``"{prompt}"``; or chat messages of templates. Braces around anything but a name stay,
+            and ``{{name}}`` gives ``{name}``.
+        reference: the column of the known answer, or ``"column.key"`` in a column of objects; or
+            several, for an object of these; or the column of each key of an object:
+            ``{"answer": "final_answer", "tolerance": "error"}``.
         rubric: a Rubric, one verifier, its class or name (``"Exact"``), or a function of reply
             and reference.
         solution: a template of a reply that earns full marks, if one is known.

@@ -50,9 +50,10 @@ class Filled:
     """Make a task of a row by filling slots.
 
     Attributes:
-        prompt: a template, or chat messages whose contents are templates.
+        prompt: a template; or the slot of a column of chat messages, ``"{prompt}"``; or chat
+            messages whose contents are templates.
         reference: the column that holds it; or several, for an object of these; or the column of
-            each key of an object.
+            each key of an object. ``"column.key"`` is a value of a column of objects.
         solution: a template of a reply that earns full marks; empty if none is known.
         metadata: columns to keep beside the task.
         id: the column that holds the task's id; empty for the row's number.
@@ -70,16 +71,27 @@ class Filled:
         Raises:
             ValueError: the row lacks a column.
         """
-        prompt = self.prompt
         return Task(
-            prompt=fill(prompt, row)
-            if isinstance(prompt, str)
-            else [{**m, "content": fill(m["content"], row)} for m in prompt],
+            prompt=self._prompt(row),
             reference=self._reference(row),
             id=str(_column(row, self.id)) if self.id else "",
             metadata={name: _plain(_column(row, name)) for name in self.metadata},
             solution=fill(self.solution, row) if self.solution else None,
         )
+
+    def _prompt(self, row: Row) -> str | Conversation:
+        if not isinstance(self.prompt, str):
+            return [{**m, "content": fill(m["content"], row)} for m in self.prompt]
+        slot = _ONE_SLOT.fullmatch(self.prompt)
+        messages = row.get(slot[1]) if slot else None
+        if not isinstance(messages, list) or not messages:
+            return fill(self.prompt, row)
+        if isinstance(messages[-1], Mapping) and messages[-1].get("role") == "assistant":
+            raise ValueError(
+                f"the messages of column {slot[1]!r} must end before the reply, and the last is "
+                f"the assistant's: {messages[-1]!r:.80}"
+            )
+        return messages
 
     def _reference(self, row: Row) -> Any:
         names = self.reference
@@ -286,6 +298,9 @@ def _failing_solutions(judge: Verifier, tasks: Sequence[Task]) -> dict[str, str]
 
 
 def _column(row: Row, name: str) -> Any:
+    column, _, key = name.partition(".")
+    if name not in row and key and isinstance(row.get(column), Mapping):
+        return _column(row[column], key)
     if name not in row:
         raise ValueError(f"no column {name!r}; the row has {', '.join(map(str, row)) or 'none'}")
     return row[name]
@@ -298,6 +313,7 @@ def _plain(value: Any) -> Any:
 
 
 _SLOT = re.compile(r"(\{+)([^\W\d][\w -]*)(\}+)")
+_ONE_SLOT = re.compile(r"\{([^\W\d][\w -]*)\}")
 
 
 def fill(template: str, row: Mapping[str, Any]) -> str:
@@ -333,7 +349,8 @@ def _value(row: Mapping[str, Any], name: str) -> str:
     value = row[name]
     if not isinstance(value, str | int | float) or value != value:  # NaN is a gap of pandas'
         raise ValueError(
-            f"column {name!r} must be text or a number to stand in a prompt, got {value!r:.80}. "
-            "Make the prompt in a function of the row instead: @environment(id, rows=...)"
+            f"column {name!r} must be text or a number to stand in a prompt, or chat messages to "
+            f"be all of it, got {value!r:.80}. Make the prompt in a function of the row instead: "
+            "@environment(id, rows=...)"
         )
     return str(value)

@@ -5,6 +5,7 @@ import json
 import pickle
 
 import gymnasium as gym
+import pandas
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -181,6 +182,47 @@ def test_several_columns_make_a_reference_and_messages_a_prompt() -> None:
     register_rows("rowtests/Twice-v0", twice, **SUM, task_id="a")
     with pytest.raises(ValueError, match="row 1: the id '10' must be this row's alone"):
         make("rowtests/Twice-v0")
+
+
+def test_a_column_may_hold_the_messages_and_a_column_of_objects_the_reference(tmp_path) -> None:
+    ask = [{"role": "system", "content": "Box {it}."}, {"role": "user", "content": "2 + 3 ="}]
+    row = {"prompt": ask, "reward_model": {"style": "rule", "ground_truth": "5"}, "level": {"n": 2}}
+    file = tmp_path / "train.parquet"
+    pandas.DataFrame([row]).to_parquet(file)
+    for number, rows in enumerate(([row], pandas.DataFrame([row]), file)):
+        register_rows(
+            f"rowtests/Messages{number}-v0",
+            {"train": rows},
+            prompt="{prompt}",
+            reference="reward_model.ground_truth",
+            metadata=["level.n"],
+            rubric=Math(),
+        )
+        env = make(f"rowtests/Messages{number}-v0")
+        assert env.reset()[1]["messages"] == ask  # slots in a row's own text are not filled
+        assert env.step(r"\boxed{5}")[1] == 1.0
+        assert env.task(0).metadata == {"level.n": 2}
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"prompt": "{chat}"}, "must end before the reply, and the last is the assistant's"),
+        ({"prompt": "So: {chat}"}, "or chat messages to be all of it, got"),
+        ({"prompt": "{words}"}, "a message needs 'role' and 'content', got 'a'"),
+        ({"prompt": "{none}"}, "column 'none' must be text or a number"),
+        ({"reference": "gold.answer"}, "no column 'answer'; the row has value"),
+        ({"reference": "words.answer"}, "no column 'words.answer'; the row has"),
+    ],
+)
+def test_columns_that_hold_no_prompt_or_reference_are_refused(columns, words) -> None:
+    said = [{"role": "user", "content": "2 + 3 ="}, {"role": "assistant", "content": "5"}]
+    row = {"q": "1", "chat": said, "words": ["a"], "none": [], "gold": {"value": "5"}}
+    name = f"rowtests/Refused{len(str(columns))}{len(words)}-v0"
+    columns = {"prompt": "{q}", "reference": "q"} | columns
+    register_rows(name, {"train": [row]}, **columns, rubric=Exact())
+    with pytest.raises(DataError, match=words):
+        make(name)
 
 
 def test_rows_that_are_none_are_named_and_iterators_are_kept() -> None:

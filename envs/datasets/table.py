@@ -86,10 +86,11 @@ class Filled:
         messages = row.get(slot[1]) if slot else None
         if not isinstance(messages, list) or not messages:
             return fill(self.prompt, row)
-        if isinstance(messages[-1], Mapping) and messages[-1].get("role") == "assistant":
+        last = messages[-1]
+        if isinstance(last, Mapping) and last.get("role") == "assistant":
             raise ValueError(
-                f"the messages of column {slot[1]!r} must end before the reply, and the last is "
-                f"the assistant's: {messages[-1]!r:.80}"
+                f"the messages of {self.prompt} must end before the reply, and the last is the "
+                f"assistant's: {last!r:.80}"
             )
         return messages
 

@@ -36,7 +36,7 @@ _SAYS = re.compile(  # I choose B; B is the correct option
     r"(?:answer|option|choice|one)))?",
     re.IGNORECASE,
 )
-_SIGNS = "*`$\"“”'✅✓✔ "
+_SIGNS = ("*`$ ", '*`$"“” ', "*`$\"“”'✅✓✔ ")  # by turns: an option may be f', {7} or "a"
 _BRACED = re.compile(r"\{([^{}]*)\}")
 _FULLWIDTH = str.maketrans("（）：．", "():.")
 _SEPARATOR = re.compile(r"\s*(?:[,;&/+]|\band\b)\s*(?:and\b\s*)?")
@@ -137,18 +137,19 @@ def _plain(text: str) -> str:
 
 def _chosen(text: str, options: dict[str, str], *, several: bool) -> set[str] | None:
     """Return the letters that an answer names, or ``None``."""
-    text = (
-        " ".join(strip_markup(text).translate(_FULLWIDTH).split())
-        .strip(_SIGNS)
-        .rstrip(".")
-        .strip(_SIGNS)
-    )
-    text = without_choice_label(text).strip(_SIGNS)
-    if (braced := _BRACED.fullmatch(text)) is not None:
-        text = braced[1].strip(_SIGNS)
+    text = " ".join(strip_markup(text).translate(_FULLWIDTH).split())
+    read = (_letters(text, options, signs, several=several) for signs in _SIGNS)
+    return next((found for found in read if found is not None), None)
+
+
+def _letters(text: str, options: dict[str, str], signs: str, *, several: bool) -> set[str] | None:
+    text = text.strip(signs).rstrip(".").strip(signs)
+    text = without_choice_label(text).strip(signs)
+    if signs == _SIGNS[-1] and (braced := _BRACED.fullmatch(text)) is not None:
+        text = braced[1].strip(signs)
     said = _SAYS.fullmatch(text)
     if said is not None and _plain(text) not in options.values():
-        text = said[1].strip(_SIGNS)
+        text = said[1].strip(signs)
     if several:
         parts = list(text) if _is_run(text) else _SEPARATOR.split(text)
         letters = [_one(part, options) for part in parts]

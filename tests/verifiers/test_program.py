@@ -75,6 +75,9 @@ SHOWN = "```python\ndef f(x):\n    return x\n```\nUse it so:\n```python\n{}\n```
         ("print(f(1))", "class g", "print(f(1))\n"),
         ("print(int(input()) * 2)", "f", "print(int(input()) * 2)\n"),  # another program
         ("def g(x): return x", "f", "def g(x): return x\n"),
+        ("f = lambda x: -x", "f", "f = lambda x: -x\n"),
+        ("class A:\n    def f(self, x): return x", "f", "class A:\n    def f(self, x): return x\n"),
+        ("y: int = f(1)\nassert f(y) == y", "f", "def f(x):\n    return x\n"),
     ],
 )
 def test_an_example_of_use_is_not_the_program(last: str, wanted: str, program: str) -> None:

@@ -100,6 +100,8 @@ def compared(gold: str, answer: str, on: Comparison) -> bool | None:
         return False
     if left == right or ("\\text" in left and _bare(left) == _bare(right)):
         return True
+    if f"\\mathbb{{{right}}}" == left or f"\\mathbb{{{left}}}" == right:
+        return True  # R, which \mathbf{R} may stand for
     if right.count(",") > 20 + 4 * left.count(","):
         return False  # candidates by the dozen; comparing each with each would take its time
     if _APPROX in left or _APPROX in right:

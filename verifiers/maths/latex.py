@@ -69,6 +69,7 @@ _WORDED = re.compile(
     r"(?:\\[,;:! ]|\\displaystyle|\s)*\\text\s*\{\s*(-?\\?\$?\d[^{}]*)\}(?:\\[,;:! ]|[ .])*"
 )  # \text{12 apples}
 _UNIT_LETTERS = frozenset("mghlLsNJWVKC")
+_SET_BEFORE = re.compile(r"(?:\A|\\in)\s*\Z")  # 17 \mathbf{R} 2 is a quotient with its remainder
 _VALUE_BEFORE = re.compile(r"(?:[0-9})]|\\pi)(?:\\[,;: ]|[~\s]){0,4}$")
 _COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
 _DIGITS = re.compile(r"[0-9A-Z]{1,20}")
@@ -95,9 +96,9 @@ _FIRST = re.compile(rf"(\\(?:frac|sqrt(?:\[\d+\])?|binom))\s*{_SINGLE}")
 _SECOND = re.compile(rf"(\\(?:frac|binom)\s*{_GROUP})\s*{_SINGLE}")
 _COMBINED = re.compile(
     r"(?<![A-Za-z\\])(?:C\(([a-z\d]{1,9}), ?([a-z\d]{1,9})\)"
-    r"|(?:\{\})?[_^](?:\{(\d{1,9}|[a-z])\}|(\d{1,9}|[a-z]))C_(?:\{(\d{1,9}|[a-z])\}|(\d{1,9}|[a-z]))"
-    r"|C_(?:\{([3-9]|\d\d{1,8}|\d?[nmN](?:[+-]\d)?)\}|([3-9]|[nmN]))"
-    r"\^(?:\{(\d{1,9}|[a-z](?:[+-]\d)?)\}|(\d|[a-z])))"
+    r"|(?:\{\}|(?<!\}))[_^](?:\{(\d{1,9}|[a-z])\}|(\d{1,9}|[a-z]))C_(?:\{(\d{1,9}|[a-z])\}|(\d{1,9}|[a-z]))"
+    r"|C_(?:\{([3-9]|\d\d{1,8}|\d?[nmN](?:[+-]\d)?)\}|([3-9]|\d\d{1,8}|[nmN]))"
+    r"\^(?:\{(\d{1,9}|[a-z](?:[+-]\d)?)\}|(\d{1,9}|[a-z])))"
 )
 _PERMUTED = re.compile(r"(?:\{\})?[_^]\{?(\d{1,3})\}?P_\{?(\d{1,3})\}?")
 _OF_SET = re.compile(r"(\\(?:max|min|gcd|lcm))\\\{([^{}]*)\\\}")
@@ -392,15 +393,16 @@ def _unstyled(text: str) -> str:
 def _unwrapped_letter(found: re.Match[str]) -> str:
     content = found.group(1).strip()
     indexed = found.string[found.end() : found.end() + 1] == "_"  # \mathrm{C}_5^2
-    value = _VALUE_BEFORE.search(found.string, 0, found.start())
+    before = found.string[: found.start()]
+    value = _VALUE_BEFORE.search(before)
     if content in _UNIT_LETTERS and value and not indexed:
         return "\\text{" + content + "}"  # 5\text{ m} is a length, 5m a product
     if content == "\\$":
         return content
-    if "mathbf" in found[0] and content in {"Z", "R", "N", "Q"}:
+    if "mathbf" in found[0] and content in {"Z", "R", "N", "Q"} and _SET_BEFORE.search(before):
         return f"\\mathbb{{{content}}}"
     if len(content) == 1 or content.isdigit():  # \mathrm{i}, \text{B}, _{\text{5}}
-        joined = content.isalpha() and found.string[: found.start()][-1:].isalpha()
+        joined = content.isalpha() and before[-1:].isalpha()
         return f" {content}" if joined else content  # \cdot\text{s} is not \cdots
     if _DIGITS.fullmatch(content) and indexed:
         return content  # \text{2A}_{16}

@@ -159,7 +159,7 @@ def _bare(text: str, positive: list[str]) -> str:
         if len(text) > 2 * len(sign) and text.startswith(sign) and text.endswith(sign):
             text = text[len(sign) : -len(sign)].strip()
     raw = _RAW.fullmatch(text)
-    if raw and (text[0] == "r" or not all(s.startswith(text[0]) for s in positive)):
+    if raw and (text[0] == "r" or not any(s.startswith(text[0]) for s in positive)):
         text = raw[2]
     slashes = _SLASHES.fullmatch(text)
     if slashes and not all(s.startswith("/") for s in positive):

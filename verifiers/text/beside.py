@@ -154,8 +154,10 @@ def _before(before: str, formula: bool) -> str | None:
         return None if (formula or glued) and re.search(r"[\w)}]\s?\*\Z", bare) else ""
     if last in "|!":
         return None if formula else ""
+    if last == "\\" and not bare.endswith("\\\\"):  # a backslash that was escaped
+        return _before(bare[:-1], formula)
     if last in _OPERATORS:
-        return "" if last == "\\" else None  # a new line, or a backslash that was escaped
+        return "" if last == "\\" else None  # a new line
     if last in ".," and glued:
         return None if bare[-2:-1].isdigit() else ""
     if last.isdigit() or last == ")":

@@ -66,6 +66,9 @@ _ANSWER = re.compile(r"\s*<answer>[ \t]*\n?(.*)</answer>\s*", re.DOTALL)
 
 
 _DEFINED = re.compile(r"^(?:async +def|def|class) +(\w+)", re.MULTILINE)
+_BOUND = re.compile(  # f = lambda x: ..., or a method f
+    r"^\w+(?=\s*(?::[^=\n]*)?=(?!=))|^[ \t]+(?:async +def|def) +(\w+)", re.MULTILINE
+)
 _WORD = re.compile(r"\w+")
 
 
@@ -75,7 +78,7 @@ def find_program(
     """Return the program in a reply, or ``None`` and why there is none.
 
     It is the last block, or if ``wanted`` has names, such as that of a function under test, the
-    last that defines one of them, as long as every block after it uses that name: an example.
+    last that defines one of them, as long as every block after it only uses that name: an example.
     Blocks that name no language often show output, so they count only if none names this one.
     Without a block, an ``<answer>`` around the whole reply is removed. What
     indents a fence in a list is removed from its lines; otherwise a program is kept as it stands
@@ -103,11 +106,13 @@ def find_program(
 
 
 def _without_examples(blocks: list[Block], wanted: set[str]) -> list[Block]:
-    """Return the blocks up to the last that defines a wanted name, if all others use it."""
+    """Return the blocks up to the last that defines a wanted name, if all others only use it."""
     for last in range(len(blocks), 0, -1):
         if defined := wanted.intersection(_DEFINED.findall(blocks[last - 1].text)):
-            used = (not defined.isdisjoint(_WORD.findall(b.text)) for b in blocks[last:])
-            return blocks[:last] if all(used) else blocks
+            after = [b.text for b in blocks[last:]]
+            used = all(not defined.isdisjoint(_WORD.findall(text)) for text in after)
+            bound = (m[1] or m[0] for text in after for m in _BOUND.finditer(text))
+            return blocks[:last] if used and defined.isdisjoint(bound) else blocks
     return blocks
 
 

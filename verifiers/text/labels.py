@@ -47,7 +47,7 @@ _LABEL = re.compile(  # read from its noun on
 )
 _FIELD = re.compile(  # of JSON: "answer": "B"
     r'(?:(?<=")|(?<="final[_ ])|(?<="correct[_ ]))answer"\s{0,3}:\s{0,9}'
-    r'(?:"((?>(?:[^"\\\n]|\\.)*))"|(-?\d[\d.]{0,60}))[ \t]{0,9}(?:[,}.\n]|\Z)[\s}`]{0,9}',
+    r'(?:"((?>(?:[^"\\\n]|\\.)*))"|(-?\d[\d.]{0,60}))[ \t]{0,9}(?:,(?!\d)|[}.\n]|\Z)[\s}`]{0,9}',
     re.IGNORECASE,
 )
 _HEADING = re.compile(rf"answer{_MARKS}:?{_MARKS}$", re.IGNORECASE | re.MULTILINE)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 from ..verifiers import Status, Verdict, Verifier
+from ..verifiers.judges.prompt import CONTROL
 from .episode import Episode
 from .filters import outcome
 from .task import Task
@@ -212,7 +213,8 @@ class Tournament:
     Args:
         judge: of two replies, such as :class:`~assay.verifiers.PairwiseJudge`: its reference is
             ``{"question": ..., "answer": the other reply}``, its score 1.0 if the reply is the
-            better one, 0.5 for a tie. A pair is judged once: what one wins the other loses.
+            better one, 0.5 for a tie. A pair is judged once: what one wins the other loses. If the
+            judge can compare with neither (both are empty, say), both lose.
         among: only ``correct`` replies are compared, and wrong ones earn 0.0; or ``all``.
         opponents: that each reply is put against, rounded up to an even number: its neighbours in
             the group, which is a ring. ``None`` for all.
@@ -239,10 +241,13 @@ class Tournament:
         # A reply that the judge cannot compare with, such as an empty one, can still be judged.
         usable = [self.judge.check_reference(reference) is None for reference in known]
         pairs = [(i, j) if usable[j] else (j, i) for i, j in _pairs(len(rows), self.opponents)]
+        control = self.judge.check_reference({"question": task.text, "answer": CONTROL})
+        lost = {pair for pair in pairs if control is None and not usable[pair[1]]}
+        pairs = [pair for pair in pairs if pair not in lost]
         verdicts = self.judge.verify_many(
             [replies[i] for i, _ in pairs], [known[j] for _, j in pairs]
         )
-        points: list[list[float]] = [[] for _ in rows]
+        points = [[0.0] * sum(k in pair for pair in lost) for k in range(len(rows))]
         for (i, j), verdict in zip(pairs, verdicts, strict=True):
             if verdict.score is not None:
                 points[i].append(verdict.score)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Self
 
 from ..verifiers import Verdict
 from .episode import Episode, Span
 from .policy import Completion
-from .task import Message, Task
+from .task import Message, Task, check_message
 
 
 class Turn(NamedTuple):
@@ -101,8 +102,20 @@ class State:
         )
 
     def take(self, turn: Turn) -> None:
-        """Add the environment's messages, and end the episode if the turn does."""
+        """Add the environment's messages, and end the episode if the turn does.
+
+        Raises:
+            TypeError, ValueError: it is no Turn of messages, a Verdict and a finite reward.
+        """
+        if not isinstance(turn, Turn):
+            raise TypeError(f"respond must return Turn.say(text), Turn.end(), got {turn!r:.80}")
         messages, done, reward, verdict = turn
+        if not isinstance(verdict, Verdict | None):
+            raise TypeError(f"use Turn.end(Verdict) or Turn.end(reward=1.0), got {verdict!r:.80}")
+        if reward is not None and not math.isfinite(reward):
+            raise ValueError(f"the reward of a Turn must be finite or None, got {reward!r}")
+        for message in messages:
+            check_message(message)
         self.turns += messages
         self.step_rewards.append(reward)
         self.verdict = verdict

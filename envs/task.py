@@ -20,8 +20,8 @@ class Task:
 
     Attributes:
         prompt: chat messages. A plain string becomes one user message.
-        reference: the known answer, any JSON value; tuples become lists, NumPy's
-            integers plain ones. No policy and no candidate code sees it.
+        reference: the known answer, any JSON value; tuples and arrays become lists,
+            NumPy's numbers plain ones. No policy and no candidate code sees it.
         id: a name that is unique within its environment.
         metadata: difficulty, topic, ...: whatever is worth grouping results by. Policies may
             see it.
@@ -88,15 +88,20 @@ def _chat(messages: Conversation) -> tuple[Message, ...]:
     if not messages:
         raise ValueError("a task's prompt needs at least one message, got none")
     for message in messages:
-        if not isinstance(message, Mapping) or not {"role", "content"} <= set(message):
-            raise ValueError(f"a message needs 'role' and 'content', got {message!r:.200}")
-        if not isinstance(message["content"], str):
-            raise ValueError(f"a message's content must be text, got {message!r:.200}")
+        check_message(message)
     return tuple(dict(m) for m in messages)
 
 
+def check_message(message: Any) -> None:
+    """Raise a ValueError for what is no chat message."""
+    if not isinstance(message, Mapping) or not {"role", "content"} <= set(message):
+        raise ValueError(f"a message needs 'role' and 'content', got {message!r:.200}")
+    if not isinstance(message["content"], str):
+        raise ValueError(f"a message's content must be text, got {message!r:.200}")
+
+
 def _plain(value: Any) -> Any:
-    """Copy a value as JSON preserves it: tuples become lists, NumPy's integers plain ones."""
+    """Copy a value as JSON preserves it: tuples and arrays are lists, NumPy's numbers plain."""
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):
@@ -104,6 +109,8 @@ def _plain(value: Any) -> Any:
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
+    if hasattr(value, "tolist"):  # of NumPy or torch
+        return _plain(value.tolist())
     if isinstance(value, Integral) and not isinstance(value, int):
         return int(value)
     return value

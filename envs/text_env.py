@@ -12,6 +12,7 @@ import gymnasium as gym
 
 from ..verifiers import Verdict, Verifier
 from ..verifiers.nearest import did_you_mean
+from ..verifiers.verifier import checked
 from .datasets.bad_rows import BadRow
 from .datasets.source import Rows, Source
 from .group_rubric import GroupRubric
@@ -132,7 +133,7 @@ class TextEnv(gym.Env[str, str]):
         info, reward = describe(state), state.step_rewards[-1] or 0.0
         ended: str = state.ended
         if ended:
-            verdict = state.verdict or self.rubric.verify(self.answer(state), state.task.reference)
+            (verdict,) = self.verdicts([state])
             self._verdict = verdict
             info |= verdict_info(verdict)
             reward += math.nan if verdict.score is None else verdict.score
@@ -199,7 +200,7 @@ class TextEnv(gym.Env[str, str]):
         """Return the verdicts of finished episodes, judged in one batch."""
         asked = [state for state in states if state.verdict is None]
         answers = [self.answer(state) for state in asked]
-        found = iter(self.rubric.verify_many(answers, [s.task.reference for s in asked]))
+        found = iter(checked(self.rubric, answers, [s.task.reference for s in asked]))
         return [next(found) if s.verdict is None else s.verdict for s in states]
 
     def clone(self) -> tuple[State | None, dict[str, Any]]:

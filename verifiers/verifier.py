@@ -187,14 +187,21 @@ class Verifier:
         return verdict.timed(time.perf_counter() - started)
 
 
+def checked(verifier: Verifier, replies: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
+    """Judge a batch; what is no Verdict for each reply raises, a score out of range is a fault."""
+    found = list(verifier.verify_many(replies, references))
+    if len(found) != len(replies):
+        kind = type(verifier).__name__
+        raise ValueError(f"{kind} must return {len(replies)} Verdicts, got {len(found)}")
+    return [verifier._in_range(verdict) for verdict in found]
+
+
 def isolated(
     verifier: Verifier, replies: Sequence[str], references: Sequence[Any]
 ) -> list[Verdict]:
     """Judge a batch; what ``verify_many`` raises for one reply costs no other its verdict."""
     try:
-        found = verifier.verify_many(replies, references)
-        same_length(replies, found)
-        return [verifier._in_range(verdict) for verdict in found]
+        return checked(verifier, replies, references)
     except Exception as error:
         half = len(replies) // 2
         if half:
@@ -230,7 +237,7 @@ class FunctionVerifier(Verifier):
             raise TypeError(f"a reward must be a function or a Verifier, got {function!r:.80}")
         if inspect.iscoroutinefunction(function):
             raise TypeError(
-                f"the function {function.__qualname__!r} is asynchronous: give a plain one, or a "
+                f"the function {function!r:.80} is asynchronous: give a plain one, or a "
                 "Verifier with averify_many"
             )
         try:

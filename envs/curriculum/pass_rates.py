@@ -48,10 +48,10 @@ class PassRates:
         """Take in new outcomes of a task.
 
         Raises:
-            ValueError: a count is negative.
+            ValueError: a count is negative or not finite.
         """
-        if passed < 0 or failed < 0:
-            raise ValueError(f"counts must be at least 0, got {passed} and {failed}")
+        if not (0 <= passed < float("inf") and 0 <= failed < float("inf")):
+            raise ValueError(f"counts must be at least 0 and finite, got {passed} and {failed}")
         if passed + failed:
             old = self._counts.get(key, (0.0, 0.0))
             kept = self.discount

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Number
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -211,6 +213,10 @@ def _task(where: str, number: int, to_task: Callable[[Row], Task], row: Row) -> 
     if not isinstance(task, Task):
         raise DataError(f"{where}: expected a Task to be made of it, got {task!r:.80}")
     refuse_value(where, "prompt", task.text, str)
+    if not task.text.strip():
+        raise DataError(f"{where}: the prompt is empty. {REMEDY}")
+    if isinstance(task.reference, float) and math.isnan(task.reference):
+        raise DataError(f"{where}: the reference is missing (NaN). {REMEDY}")
     return task if task.id else replace(task, id=f"row-{number}")
 
 
@@ -348,7 +354,7 @@ def _value(row: Mapping[str, Any], name: str) -> str:
             f"{', '.join(map(str, row)) or 'none'}. Write {{{{{name}}}}} for the braces themselves"
         )
     value = row[name]
-    if not isinstance(value, str | int | float) or value != value:  # NaN is a gap of pandas'
+    if not isinstance(value, str | Number) or value != value:  # NaN is a gap of pandas'
         raise ValueError(
             f"column {name!r} must be text or a number to stand in a prompt, or chat messages to "
             f"be all of it, got {value!r:.80}. Make the prompt in a function of the row instead: "

@@ -85,8 +85,8 @@ def _one_of(values: tuple[Any, ...], value: Any, place: str) -> Any:
 
 
 def _any_of(hints: tuple[Any, ...], value: Any, place: str) -> Any:
-    # 2 for int | float is the int: the type that it has already comes first.
-    for hint in sorted(hints, key=lambda hint: hint is not type(value)):
+    # 2 for int | float is the int: its own type comes first, but for null, whose misfit says least
+    for hint in sorted(hints, key=lambda hint: (hint is not type(None), hint is not type(value))):
         try:
             return fitted(hint, value, place)
         except Misfit as misfit:

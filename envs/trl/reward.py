@@ -5,14 +5,15 @@ from __future__ import annotations
 import inspect
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from itertools import repeat
 from typing import Any
 
 from ...verifiers import Verdict
+from ...verifiers.verifier import same_length
 from ..episode import Episode
+from ..policy import Completion
 from ..text_env import TextEnv
 from .portable import Portable
-from .tools import judged, reply_of
+from .tools import judged, named_tasks, reply_of
 
 
 class EnvironmentReward:
@@ -38,7 +39,7 @@ class EnvironmentReward:
         self,
         *,
         completions: Sequence[str | Sequence[Mapping[str, Any]]],
-        assay_task: Sequence[int],
+        assay_task: Sequence[int] | None = None,
         assay_split: Sequence[str | None] | None = None,
         assay_episode: Sequence[Episode] | None = None,
         environments: Sequence[Any] | None = None,
@@ -69,7 +70,7 @@ class EnvironmentReward:
         elif environments is not None:
             episodes = judged(environments, completions)
         verdicts = [episode.verdict for episode in episodes] or self._judge(
-            completions, assay_task, assay_split
+            completions, named_tasks(assay_task), assay_split
         )
         if log_extra is not None:
             log_extra("status", [v.status.value for v in verdicts])
@@ -85,10 +86,17 @@ class EnvironmentReward:
         tasks: Sequence[int],
         splits: Sequence[str | None] | None,
     ) -> list[Verdict]:
-        places = zip(tasks, splits or repeat(None), strict=False)
-        references = [self.environment.at(split).task(int(i)).reference for i, split in places]
-        replies = [reply_of(completion) for completion in completions]
-        return self.env.rubric.verify_many(replies, references)
+        """Let each split's environment take the replies as its episodes' only turns."""
+        same_length(completions, tasks)
+        found: dict[int, Verdict] = {}
+        of_row = splits or [None] * len(tasks)
+        for split in dict.fromkeys(of_row):
+            rows = [row for row, its_split in enumerate(of_row) if its_split == split]
+            env = self.environment.at(split)
+            states = [env.begin(env.task(tasks[row])) for row in rows]
+            env.advance(states, [Completion(reply_of(completions[row])) for row in rows])
+            found |= zip(rows, env.verdicts(states), strict=True)
+        return [found[row] for row in range(len(tasks))]
 
 
 def verdict_metrics(verdicts: Sequence[Verdict]) -> dict[str, float]:
@@ -130,7 +138,7 @@ class CombinedReward:
 
     Raises:
         ValueError: there is no function, or not one weight for each.
-        TypeError: one is a coroutine function.
+        TypeError: one is a coroutine function, or no function.
     """
 
     def __init__(self, *functions: RewardFunction, weights: Sequence[float] | None = None) -> None:
@@ -142,6 +150,8 @@ class CombinedReward:
                 f"{len(functions)} functions and {len(self.weights)} weights"
             )
         for function in functions:
+            if not callable(function):
+                raise TypeError(f"use CombinedReward(one, other), got {function!r:.80}")
             call = function if inspect.isroutine(function) else type(function).__call__
             if inspect.iscoroutinefunction(call):
                 raise TypeError(

@@ -34,13 +34,9 @@ class ToolEpisode:
 
     def reset(self, **columns: Any) -> None:
         """Begin the episode of a row of the data set."""
-        if "assay_task" not in columns:
-            raise ValueError(
-                "a row names its task in the column 'assay_task', which is missing: train on the "
-                "data set of the TRLSpec that this environment is of"
-            )
+        (task,) = named_tasks([columns.get("assay_task")])
         self._env = self._environment.at(columns.get("assay_split"))
-        self._state = self._env.begin(self._env.task(int(columns["assay_task"])))
+        self._state = self._env.begin(self._env.task(task))
 
     def _call(self, name: str, arguments: Mapping[str, Any]) -> str:
         state = self._state
@@ -75,6 +71,16 @@ class ToolEpisode:
         state.ended = state.ended or "truncated"
         (verdict,) = self._env.verdicts([state])
         return state.episode(verdict)
+
+
+def named_tasks(column: Sequence[Any] | None) -> list[int]:
+    """Return the column of the rows' tasks, or raise if a row names none."""
+    if column is None or None in column:
+        raise ValueError(
+            "a row names its task in the column 'assay_task', which is missing: train on the "
+            "data set of the TRLSpec that this environment is of"
+        )
+    return [int(task) for task in column]
 
 
 def judged(

@@ -302,6 +302,7 @@ ENDLESS = Generated(lambda rng: Task(str(rng.integers(9**9)), "1"), name="endles
         (lambda: PassRates(prior=(0, 1)), "prior must be"),
         (lambda: PassRates(discount=0), "discount must be"),
         (lambda: PassRates().record("a", -1, 0), "counts must be at least 0"),
+        (lambda: PassRates().record("a", float("nan"), 0), "counts must be at least 0 and finite"),
         (
             lambda: Prioritised(rows(1)).update([group(Task("?", "1", id="9"), RIGHT)]),
             "no task of this sampler is called '9'",

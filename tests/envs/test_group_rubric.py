@@ -97,6 +97,20 @@ def test_an_empty_reply_loses_and_spares_nobody_a_comparison() -> None:
 
     found = Tournament(Strict(), among="all").rewards(TASK, [said("a"), said(""), said("ab")])
     assert found == [0.5, 0.0, 1.0]
+    ring = [said(text) for text in ("", "", "", "ab", "a")]  # all neighbours of one are empty
+    found = Tournament(Strict(), among="all", opponents=2).rewards(TASK, ring)
+    assert found == [0.0, 0.0, 0.0, 1.0, 0.5]
+    assert Tournament(Strict(), among="all").rewards(TASK, [said(""), said("")]) == [0.0, 0.0]
+
+    class Useless(LongerWins):
+        def check_reference(self, reference):
+            return "no criteria"
+
+        def verify_many(self, replies, references):
+            return [Verdict.fault(Status.BAD_GOLD, "no criteria")] * len(replies)
+
+    found = Tournament(Useless(), among="all").rewards(TASK, [said("a"), said("")])
+    assert found == [None, None]
 
 
 def test_pairs_go_to_a_real_judge() -> None:

@@ -3,11 +3,12 @@
 import gzip
 import itertools
 
+import numpy
 import pandas
 import pytest
 
 from assay import Exact, Math, make, register_rows
-from assay.envs import DataError, read_rows
+from assay.envs import DataError, Task, read_rows
 
 ROWS = [{"q": f"What is {n} + 1, in full?", "a": str(n + 1), "id": f"00{n}"} for n in range(40)]
 QUESTION = {"prompt": "{q}", "reference": "a", "task_id": "id"}
@@ -102,6 +103,17 @@ def test_a_gap_is_no_word_of_a_prompt() -> None:
         made({"train": [{**ROWS[0], "q": float("nan")}]})
     with pytest.raises(DataError, match="row 0: 'prompt' has half of a surrogate pair"):
         made({"train": [{**ROWS[0], "q": "a\ud83d"}]})
+    with pytest.raises(DataError, match="row 0: the prompt is empty"):
+        made({"train": [{**ROWS[0], "q": " "}]})
+    with pytest.raises(DataError, match=r"row 0: the reference is missing \(NaN\)"):
+        made({"train": [{**ROWS[0], "a": float("nan")}]}, rubric=lambda reply, a: reply == str(a))
+
+
+def test_numbers_of_numpy_and_arrays_are_plain_ones() -> None:
+    rows = [{"q": numpy.int64(3), "a": numpy.array([1, 2]), "id": "x"}]
+    task = made({"train": rows}, rubric=lambda reply, a: reply == str(a)).task(0)
+    assert (task.text, task.reference) == ("3", [1, 2])
+    assert type(Task("?", numpy.float32(0.5)).reference) is float
 
 
 def test_a_data_frame_gives_the_tasks_of_a_list() -> None:

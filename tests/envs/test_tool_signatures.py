@@ -222,6 +222,14 @@ def test_arguments_fit_just_where_the_schema_is_valid(hint, value) -> None:
             fitted(hint, value, "a")
 
 
+def test_what_may_be_null_too_is_named_by_its_other_type() -> None:
+    for hint in (list[str] | None, None | list[str]):
+        with pytest.raises(Misfit, match=r"a\[1\] must be a string, got 1"):
+            fitted(hint, ["x", 1], "a")
+    with pytest.raises(Misfit, match='a must be a whole number, got "1"'):
+        fitted(int | None, "1", "a")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -284,6 +284,12 @@ def test_long_answers_lose_their_middle_and_too_many_calls_are_not_made() -> Non
     (said,) = answers(env(speak, longest=100), call("speak"))
     assert said == "a" * 50 + "\n[... 900 characters left out ...]\n" + "b" * 50
     assert shortened("abc", 3) == "abc"
+
+    def name() -> str:
+        """Name a file, as os.listdir gives what is no UTF-8."""
+        return "caf\udce9"
+
+    assert answers(env(name), call("name")) == ["caf\ufffd"]  # tokenizers refuse half a pair
     assert answers(env(Counter(), max_calls=2), call("more") * 3, call("more")) == [
         "error: 3 calls in one turn, at most 2: none was made",
         "now 1",

@@ -7,10 +7,10 @@ from multiprocessing import get_context
 
 import pytest
 
-from assay.envs import Generated, Task, TextEnv, TRLSpec, make, register
+from assay.envs import Generated, Rows, State, Task, TextEnv, TRLSpec, Turn, make, register
 from assay.envs.trl import CombinedReward
 from assay.envs.trl.tools import reply_of
-from assay.verifiers import FunctionVerifier, Rubric
+from assay.verifiers import Exact, FunctionVerifier, Rubric, Verdict
 
 trl = pytest.importorskip("trl")
 torch = pytest.importorskip("torch")
@@ -64,6 +64,34 @@ def test_only_the_policys_last_words_are_judged() -> None:
     assert reward(completions=[[{"role": "assistant"}]], assay_task=[0]) == [0.0]
 
 
+class Own(TextEnv):
+    """Judge itself, a number by its last character, and its own way on each split."""
+
+    def __init__(self, split: str = "train", case: bool = True) -> None:
+        super().__init__(Rows([Task(split, "Ab")], split), Exact(case=case))
+
+    def respond(self, state: State, reply: str) -> Turn:
+        return Turn.end(Verdict.correct() if reply == "own" else None)
+
+    def answer(self, state: State) -> str:
+        return state.reply.removeprefix("Answer: ")
+
+
+register("test-trl/Own-v0", Own)
+
+
+def test_a_reply_is_judged_as_the_environment_judges_it() -> None:
+    (reward,) = TRLSpec("test-trl/Own-v0", eval_kwargs={"case": False}).reward_funcs
+    given = {"completions": ["own", "Answer: Ab", "ab", "ab"], "assay_task": [0] * 4}
+    assert reward(**given) == [1.0, 1.0, 0.0, 0.0]
+    assert reward(**given, assay_split=["test", "test", None, "test"]) == [1.0, 1.0, 0.0, 1.0]
+    for column in (None, [0, 0, None, 0]):
+        with pytest.raises(ValueError, match="in the column 'assay_task', which is missing"):
+            reward(**{**given, "assay_task": column})
+    with pytest.raises(ValueError, match="4 replies and 1 references"):
+        reward(**{**given, "assay_task": [0]})
+
+
 def test_a_fault_of_ours_is_none_to_trl() -> None:
     (reward,) = TRLSpec(ENV, size=2).reward_funcs
     reward.env.rubric = Rubric({"accuracy": FunctionVerifier(lambda reply, gold: 1 / 0)})
@@ -97,6 +125,8 @@ def test_a_reply_without_a_score_keeps_none_beside_a_second_function() -> None:
 
     with pytest.raises(TypeError, match="later is a coroutine function"):
         CombinedReward(reward, later)
+    with pytest.raises(TypeError, match=r"use CombinedReward\(one, other\), got \["):
+        CombinedReward([reward, brief])
     with pytest.raises(ValueError, match="got 1 where brief gave 2"):
         CombinedReward(brief, lambda **_: [0.5])(completions=["5", "7"])
 

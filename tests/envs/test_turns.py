@@ -1,11 +1,23 @@
 """Episodes of several turns: what is said, what it earns, whose tokens are whose."""
 
+import math
+
 import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 
-from assay.envs import Completion, FunctionPolicy, Generated, State, Task, TextEnv, Turn, play
-from assay.verifiers import Exact, Verdict
+from assay.envs import (
+    Completion,
+    FunctionPolicy,
+    Generated,
+    Rows,
+    State,
+    Task,
+    TextEnv,
+    Turn,
+    play,
+)
+from assay.verifiers import Exact, Verdict, Verifier
 
 
 class Guess(TextEnv):
@@ -94,6 +106,43 @@ def test_the_environments_own_verdict_stands_and_a_limit_of_turns_truncates() ->
     assert reward == pytest.approx(-0.1)
     with pytest.raises(ValueError, match="max_turns must be at least 1, got 0"):
         Guess(max_turns=0)
+
+
+@pytest.mark.parametrize(
+    ("turn", "words"),
+    [
+        (None, "respond must return Turn.say"),
+        (((), True, None, 0.0), "respond must return Turn.say"),
+        (Turn.end(0.0), r"Turn.end\(reward=1.0\), got 0.0"),  # the rubric's would be paid instead
+        (Turn.end(reward=float("inf")), "must be finite or None, got inf"),
+        (Turn.end(reward=float("nan")), "must be finite or None, got nan"),
+        (Turn.say(5), "content must be text"),
+        (Turn("Go on."), "a message needs 'role' and 'content', got 'G'"),
+    ],
+)
+def test_what_is_no_turn_is_named(turn, words) -> None:
+    class Odd(Guess):
+        def respond(self, state: State, reply: str) -> Turn:
+            return turn
+
+    env = Odd()
+    env.reset(seed=0)
+    with pytest.raises((TypeError, ValueError), match=words):
+        env.step("5")
+
+
+def test_a_lone_verifiers_batch_is_held_to_its_range_and_length() -> None:
+    class Batch(Verifier):
+        def verify_many(self, replies, references):
+            return [Verdict.wrong("raw", score=float(r)) for r in replies if r != "-"]
+
+    env = TextEnv(Rows([Task("?", "1")]), Batch())
+    env.reset()
+    assert math.isnan(env.step("7.0")[1])
+    (group,) = play(env, FunctionPolicy(lambda messages: "0.5"), [env.task(0)], 2)
+    assert group.rewards == (0.5, 0.5)
+    with pytest.raises(ValueError, match="Batch must return 2 Verdicts, got 0"):
+        play(env, FunctionPolicy(lambda messages: "-"), [env.task(0)], 2)
 
 
 def test_a_clone_is_restored_as_often_as_one_likes() -> None:

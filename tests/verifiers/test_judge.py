@@ -158,7 +158,7 @@ def reply(raw: Any, status: int = 200, **headers: str) -> Any:
     return status, headers, raw
 
 
-def choice(content: Any, finish: str = "stop") -> Any:
+def choice(content: Any, finish: Any = "stop") -> Any:
     return reply({"choices": [{"message": {"content": content}, "finish_reason": finish}]})
 
 
@@ -178,6 +178,10 @@ FAULTS = {
     "parts": (choice([{"text": "Verdict: INCORRECT"}]), "said nothing"),
     "cut off": (choice("Verdict: INCORRECT", "length"), "cut off"),
     "filtered": (choice("Verdict: INCORRECT", "content_filter"), "content filter"),
+    "aborted": (choice("Verdict: INCORRECT", "abort"), r"broke off the judge \('abort'\)"),
+    "of a broken provider": (choice("Verdict: CORRECT", "error"), "broke off"),
+    "out of resources": (choice("Verdict: CORRECT", "insufficient_system_resource"), "broke off"),
+    "an object as reason": (choice("Verdict: CORRECT", {"type": "stop"}), "broke off"),
     "no verdict": (choice("I cannot say."), "no verdict: ...'I cannot say.'"),
     "two verdicts": (choice("Verdict: INCORRECT\nVerdict: CORRECT"), "no verdict"),
     "another word": (choice("Verdict: WRONG"), "no verdict"),

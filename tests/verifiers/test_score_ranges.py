@@ -1,6 +1,7 @@
 """Rewards of any declared range: totals follow, and what is undeclared or not finite is a fault."""
 
 import asyncio
+import functools
 import math
 import pickle
 from collections.abc import Sequence
@@ -216,6 +217,8 @@ def test_an_asynchronous_function_is_refused_at_once() -> None:
 
     with pytest.raises(TypeError, match="is asynchronous: give a plain one"):
         Rubric({"r": reward})  # type: ignore[dict-item]  # what it must refuse
+    with pytest.raises(TypeError, match="is asynchronous: give a plain one"):
+        Rubric({"r": functools.partial(reward)})  # type: ignore[dict-item]  # likewise
 
 
 @pytest.mark.parametrize("value", [None, 1.0, "x", (Status.CORRECT, 1.0)])

@@ -36,6 +36,8 @@ UNSTEADY = 4
 """Trials that decide it if the server fails requests at random: it answered some when repeated."""
 _REFUSED = frozenset({301, 302, 303, 307, 308, 401, 403, 404, 405})
 _AGAIN = frozenset({408, 409, 425, 429})
+_WHOLE = ("stop", "eos_token", "stop_sequence", "end_turn", "tool_calls", None)
+"""Reasons for the end of a whole answer; after ``abort``, say, a 1 may be a 10 cut short."""
 _OVERLOADED = frozenset({408, 409, 425, 503, 504})
 """Said of a server that is too busy: a longer question meets it more often than a control does."""
 
@@ -453,6 +455,8 @@ class _Batch:
             return _Failure(cut, server=False)
         if ended == "content_filter":
             return _Failure("the server's content filter stopped the judge")
+        if ended not in _WHOLE:
+            return _Failure(f"the server broke off the judge ({ended!r:.80})")
         if not isinstance(text, str) or not text.strip():
             return _Failure("the judge said nothing", server=False)
         return text

@@ -140,6 +140,19 @@ class GroupRubric:
 OWN = "rubric"
 
 
+def refuse_group_rubric(name: str, rubric: GroupRubric | None) -> None:
+    """Refuse an environment's group rubric where each reply is judged alone.
+
+    Raises:
+        ValueError: there is one.
+    """
+    if rubric is not None:
+        raise ValueError(
+            f"{name} has a group_rubric, and this trainer's reward function judges each reply "
+            "alone: train on it with assay.grpo, or set the environment's group_rubric to None"
+        )
+
+
 def _asked(
     part: GroupPart, task: Task, episodes: Sequence[Episode]
 ) -> Sequence[float | str | None]:

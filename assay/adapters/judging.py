@@ -10,6 +10,7 @@ from typing import Any
 from ..envs import Task, TextEnv
 from ..envs.datasets.split_files import is_for_evaluation
 from ..envs.datasets.splits import refuse_training
+from ..envs.group_rubric import refuse_group_rubric
 from ..lone_replies import played
 from ..verifiers import Verdict, Verifier
 from ..verifiers.atomic_io import write_text
@@ -25,8 +26,8 @@ def verifier_of(judge: Judge) -> Verifier:
     """Return the verifier of a single reply: the verifier itself, or an environment's rubric.
 
     Raises:
-        ValueError: an episode of the environment is more than one reply, or its reward is not its
-            rubric's.
+        ValueError: an episode of the environment is more than one reply, its reward is not its
+            rubric's, or depends on the other replies of a group.
         TypeError: it is neither.
     """
     if isinstance(judge, Verifier):
@@ -39,6 +40,7 @@ def verifier_of(judge: Judge) -> Verifier:
             f"{judge.name} plays episodes ({', '.join(why)}), and this trainer's reward function "
             "sees one reply: train on it with TRL or assay.grpo"
         )
+    refuse_group_rubric(judge.name, judge.group_rubric)
     return judge.rubric
 
 

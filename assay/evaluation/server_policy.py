@@ -148,6 +148,10 @@ def _refuse_address(base_url: str) -> None:
         )
 
 
+_BROKEN_OFF = ("abort", "error", "insufficient_system_resource", "network_error")
+"""Reasons of vLLM, SGLang, DeepSeek, GLM, and routers whose provider failed."""
+
+
 def _read(raw: bytes, where: str) -> Response:
     """Read the reply and its tokens from the server's response."""
     try:
@@ -159,7 +163,7 @@ def _read(raw: bytes, where: str) -> Response:
     read, written = _usage(row.get("usage"))
     if ended == "content_filter":
         return Response(None, "the server's content filter stopped it", read, written)
-    if ended in ("abort", "error"):  # of vLLM, SGLang, and routers whose provider failed
+    if ended in _BROKEN_OFF:
         return Response(None, f"the server broke off the reply ({ended})", read, written)
     finish: Literal["stop", "length"] = "length" if ended == "length" else "stop"
     return Response(Completion(text, finish), "", read, written)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from ...sandbox.extras import missing_package
 from ...sandbox.redaction import redacted_repr
 from ..datasets.splits import refuse_overlap, refuse_training
+from ..group_rubric import refuse_group_rubric
 from ..registry import arguments, spec
 from ..task import Task
 from ..text_env import TextEnv
@@ -89,7 +90,8 @@ class TRLSpec:
 
         Raises:
             ImportError: the datasets package is missing.
-            ValueError: the rows are for evaluation, or the sample, and are not allowed by name.
+            ValueError: the rows are for evaluation, or the sample, and are not allowed by name; or
+                the environment judges replies by the others of their group.
         """
         source = self._training().source
         indices = [source.schedule(i, self.seed) for i in range(self.size)]
@@ -165,6 +167,7 @@ class TRLSpec:
     def _training(self) -> TextEnv:
         """Return the environment to train on, if that is allowed."""
         env = self._environment.at()
+        refuse_group_rubric(env.name, env.group_rubric)
         refuse_training(env, allow_test_split=self.allow_test_split, allow_sample=self.allow_sample)
         return env
 

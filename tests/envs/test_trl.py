@@ -7,7 +7,19 @@ from multiprocessing import get_context
 
 import pytest
 
-from assay.envs import Generated, Rows, State, Task, TextEnv, TRLSpec, Turn, make, register
+from assay.envs import (
+    Generated,
+    GroupRubric,
+    Rows,
+    ShortReplies,
+    State,
+    Task,
+    TextEnv,
+    TRLSpec,
+    Turn,
+    make,
+    register,
+)
 from assay.envs.trl import CombinedReward
 from assay.envs.trl.tools import reply_of
 from assay.verifiers import Exact, FunctionVerifier, Rubric, Verdict
@@ -280,6 +292,21 @@ def test_a_data_set_for_evaluation_is_of_the_test_split() -> None:
         TRLSpec("test-trl/Whole-v0", eval_size=1).kwargs()
     with pytest.raises(ValueError, match="eval_size must be a whole number of at least 0, got -1"):
         TRLSpec(ENV, eval_size=-1)
+
+
+def test_a_group_rubric_is_refused() -> None:
+    """It was not applied, without a word."""
+    register("test-trl/Grouped-v0", Grouped)
+    with pytest.raises(ValueError, match="Grouped-v0 has a group_rubric"):
+        TRLSpec("test-trl/Grouped-v0", size=1).kwargs()
+
+
+class Grouped(TextEnv):
+    """Has a reward for short replies of a group."""
+
+    def __init__(self) -> None:
+        super().__init__(Rows([Task("2 + 3 =", reference="5")]), Exact())
+        self.group_rubric = GroupRubric({"length": ShortReplies()})
 
 
 def test_an_empty_data_set_is_refused() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from assay import Exact, Math, Rubric, Status, Task, TextEnv, Verdict, Verifier, make
 from assay.adapters import RewardFault, to_verl, verl_reward
-from assay.envs import Rows
+from assay.envs import GroupRubric, Rows, ShortReplies
 from assay.verifiers import Instructions
 
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -105,6 +105,10 @@ def test_several_environments_are_chosen_by_data_source():
 def test_what_cannot_be_trained_so_is_refused(tmp_path):
     with pytest.raises(ValueError, match="plays episodes"):
         verl_reward(make("assay/GuessNumber-v1"))
+    env = make("assay/Arithmetic-v1")
+    env.group_rubric = GroupRubric({"length": ShortReplies()})
+    with pytest.raises(ValueError, match="Arithmetic-v1 has a group_rubric, and this trainer's"):
+        verl_reward(env)
     with pytest.raises(ValueError, match="without end"):
         to_verl(make("assay/Arithmetic-v1"), tmp_path / "rows.parquet")
     with pytest.raises(ValueError, match="must be the JSON"):

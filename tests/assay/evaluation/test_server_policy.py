@@ -133,7 +133,7 @@ def test_cut_off_filtered_and_empty_replies(endpoint) -> None:
         (found,) = policy_at(url).respond([question()])
     assert (found.completion.text, found.completion.finish) == ("", "length")
     assert (found.prompt_tokens, found.reply_tokens) == (3, None)
-    for ended in ("content_filter", "abort", "error"):
+    for ended in ("content_filter", "abort", "error", "network_error"):
         with endpoint(lambda body, ended=ended: said("x", finish_reason=ended)) as (url, _):
             policy = policy_at(url)
             (found,) = policy.respond([question()])

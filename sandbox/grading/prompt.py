@@ -7,6 +7,8 @@ import functools
 import re
 import warnings
 
+from ..guest.suite import SHARED
+
 _FUTURE = re.compile(r"^from +__future__ +import +(?:\([^)]{0,999}\)|[^\n(]*)\n?", re.MULTILINE)
 
 
@@ -27,13 +29,23 @@ def helpers(prompt: str, entry_point: str, tests: str) -> str:
     """Return what the tests need of the prompt, if they use a function that it defines.
 
     It is the tests' own then: a program could bring a function of that name which agrees with
-    whatever it answers. Classes stay the program's, since it makes objects of them.
+    whatever it answers. Of the prompt's classes, such as ``ListNode``, both have their own, and
+    objects are copied: the program must not see those that the tests compare its own with.
     """
     try:
         body = parsed(_before(prompt, entry_point)).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
-    kept = [node for node in body if not isinstance(node, ast.ClassDef) and not _is_stub(node)]
+    kept = [
+        node
+        for node in body
+        if not _is_stub(node)
+        and getattr(node, "name", "") != entry_point
+        and {ast.unparse(base) for base in getattr(node, "bases", ())} <= {"object"}
+    ]
+    for node in kept:
+        if isinstance(node, ast.ClassDef):
+            node.decorator_list.insert(0, ast.Name(SHARED, ast.Load()))
     used = {node.id for node in ast.walk(parsed(tests)) if isinstance(node, ast.Name)}
     defined = {node.name for node in kept if isinstance(node, ast.FunctionDef)}
     return ast.unparse(ast.Module(kept, [])) if used & defined else ""

@@ -27,7 +27,8 @@ def main(socket: int, folder: str, arrays: bool) -> None:
     def find(keys: list[str]) -> dict[str, Any]:
         return {name: value for key in keys for name, value in _find(peer, key).items()}
 
-    answer_requests(peer, find)
+    peer.find = find
+    answer_requests(peer)
 
 
 def _find(peer: Peer, key: str) -> dict[str, Any]:

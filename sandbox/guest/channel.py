@@ -71,6 +71,9 @@ class Peer:
         self._asked = 0
         self._contents: dict[int, tuple[int, Any]] = {}
         self._errors = Errors()
+        self.shared: dict[str, Any] = {}
+        """Our classes of which the other side has its own: their objects are copied."""
+        self.find: Callable[[list[str]], dict[str, Any]] | None = None  # encoded globals by name
         self._lock = threading.RLock()  # tests may call the program from several threads
         self.last_error: BaseException | None = None
         """The last exception that came over the socket, to tell it from one of our own."""
@@ -149,6 +152,8 @@ class Peer:
             peer, handle, _ = parts(value)
             return {"yours": handle} if peer is self else self.handle(value)
         kind = type(value)
+        if self._is_shared(value):
+            return self._graph_of(value)
         if any(kind is known for known in KIN.values()):  # a class may have no hash
             return {"yours": parts(value._assay_remote)[1]}
         if isinstance(value, type) and issubclass(value, BaseException):
@@ -167,7 +172,40 @@ class Peer:
             return {"kin": [self.handle(value)["mine"], type(plain).__name__, self.encode(plain)]}
         return self.encode(plain)
 
+    def _is_shared(self, value: Any) -> bool:
+        kind = type(value)
+        return self.shared.get(kind.__name__) is kind and hasattr(value, "__dict__")
+
+    def _graph_of(self, root: Any) -> Any:
+        """Encode a shared object and those that it leads to, flat: lists may be long, or rings."""
+        numbers: dict[int, int] = {}
+        found: list[Any] = []
+
+        def export(value: Any) -> Any:
+            if not self._is_shared(value):
+                return self._export(value)
+            if numbers.setdefault(id(value), len(found)) == len(found):
+                found.append(value)
+            return {"object": numbers[id(value)]}
+
+        export(root)
+        pairs = ([[k, encode(v, export)] for k, v in vars(each).items()] for each in found)
+        return {"objects": [[type(found[i]).__name__, each] for i, each in enumerate(pairs)]}
+
+    def _graph(self, rows: Any) -> Any:
+        """Return the first of the objects that :meth:`_graph_of` encoded."""
+        made = [object.__new__(self.shared[name]) for name, _ in rows]
+        for each, (_, attributes) in zip(made, rows, strict=True):
+            for name, data in attributes:
+                if name.startswith("__") or callable(getattr(type(each), name, None)):
+                    raise ValueError(f"{name!r} may be a method")
+                value = decode(data, lambda t, d: made[d] if t == "object" else self._import(t, d))
+                object.__setattr__(each, name, value)
+        return made[0]
+
     def _import(self, tag: str, data: Any) -> Any:
+        if tag == "objects":
+            return self._graph(data)
         if tag == "exception":
             return self._errors.build_class(data)
         if tag == "raised":
@@ -278,7 +316,9 @@ class Peer:
         made_here = handle in self._classes
         result = self._result(data, MADE if made_here else min(parts(remote)[2], FOUND))
         if result is None and changed:
-            for old, new in zip(args, self.decode(changed[0]), strict=False):
+            now, named = map(self.decode, changed[0])
+            after = [*now, *named.values()]
+            for old, new in zip([*args, *kwargs.values()], after, strict=False):
                 update(old, new)
         return result
 
@@ -322,15 +362,10 @@ class Peer:
     def answer(self, message: list[Any], before_reply: Callable[[], None] | None = None) -> None:
         """Do what the other side asks for, and send the result."""
         try:
-            operation, handle, *data = message
-            if type(handle) is not int or not 0 <= handle < len(self._objects):
-                raise self.end("it named an object that it was never given")
-            target = self._objects[handle]
-            args = [self.decode(item) for item in data]
-            if self._may is not None and not self._may(operation, target, args):
-                refused = AttributeError if operation == "get" else TypeError
-                raise refused(f"{operation} is not allowed on this object")
-            reply = self._do(operation, target, args, data)
+            if message[0] == "names" and self.find is not None:
+                reply = [self.find(message[1])]
+            else:
+                reply = self._do(*message)
         except Exception as error:
             if before_reply is not None:
                 before_reply()
@@ -340,14 +375,21 @@ class Peer:
                 before_reply()
             self.send(["value", *reply])
 
-    def _do(self, operation: str, target: Any, args: list[Any], data: list[Any]) -> list[Any]:
+    def _do(self, operation: str, handle: Any = None, *data: Any) -> list[Any]:
+        if type(handle) is not int or not 0 <= handle < len(self._objects):
+            raise self.end("it named an object that it was never given")
+        target = self._objects[handle]
+        args = [self.decode(item) for item in data]
+        if self._may is not None and not self._may(operation, target, args):
+            refused = AttributeError if operation == "get" else TypeError
+            raise refused(f"{operation} is not allowed on this object")
         if operation == "call":
             positional, keywords = args
             result = target(*positional, **keywords)
             reply = [self.encode(result)]
             if result is None:
-                after = self.encode(positional)
-                if after != data[0]:
+                after = [self.encode(part) for part in args]
+                if after != [*data]:
                     reply.append(after)
             return reply
         return [self.encode(_OPERATIONS[operation](target, *args))]
@@ -395,7 +437,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
 
 def update(old: Any, new: Any) -> None:
     """Give a list, dict or set the content of another; inner ones keep their identity."""
-    if type(old) is not type(new):
+    if old is new or type(old) is not type(new):
         return
     if type(old) is list:
         old[:] = [*map(_updated, old, new), *new[len(old) :]]
@@ -411,6 +453,9 @@ def update(old: Any, new: Any) -> None:
         old.extend(new)
     elif type(old).__name__ == "ndarray" and (old.dtype, old.shape) == (new.dtype, new.shape):
         old[...] = new
+    elif hasattr(old, "__dict__"):  # of a class that both sides have
+        vars(old).clear()
+        vars(old).update(vars(new))
 
 
 def _updated(old: Any, new: Any) -> Any:

@@ -14,6 +14,9 @@ from .pytest_stub import OFFERED
 PROGRAM_MODULES = frozenset({"answer", "candidate", "main", "program", "solution", "submission"})
 """Names by which a test file may import the program under test; its entry point is another."""
 
+SHARED = "__shared__"
+"""The tests' name of what decorates a class of which the program has one too."""
+
 CLASS_OF = "__class_of__"
 """The tests' name of :func:`~.library.class_of`."""
 
@@ -80,11 +83,6 @@ class Suite:
         if self.imports_by_name:
             self._refuse_unknown_names(whole)
 
-    def required(self, name: str) -> int:
-        """Return how many arguments a function needs."""
-        parameters = self.functions[name].args
-        return len(parameters.posonlyargs + parameters.args) - len(parameters.defaults)
-
     def source(self, node: ast.stmt) -> str:
         """Return the first line of a statement, for a reason."""
         line = self.lines[node.lineno - 1].strip() if node in self.body else "the setup"
@@ -124,7 +122,7 @@ class Suite:
         """Refuse names that nothing defines, if the tests import all that is the program's."""
         nodes = list(ast.walk(whole))
         known = _bound(nodes) | set(dir(builtins)) | self.modules | set(self.libraries)
-        known |= self.names | {"__file__", "__name__", "__doc__", "__builtins__"}
+        known |= self.names | {SHARED, "__file__", "__name__", "__doc__", "__builtins__"}
         used = {n.id for n in nodes if isinstance(n, ast.Name)}
         unknown = sorted(used - known)
         if unknown and "*" not in known:
@@ -204,8 +202,10 @@ class Suite:
             or (name.startswith("test") and name not in reached)
         ]
         self.called = called
-        if "check" in self.uncalled and self.entry_point is None and self.required("check"):
-            raise ValueError("tests with check(candidate) need entry_point, the function's name")
+        if "check" in self.uncalled and self.entry_point is None:
+            parameters = self.functions["check"].args
+            if len(parameters.posonlyargs + parameters.args) > len(parameters.defaults):
+                raise ValueError("tests with check(candidate) need entry_point, its name")
 
     def _find_names(self, whole: ast.Module) -> None:
         nodes = list(ast.walk(whole))

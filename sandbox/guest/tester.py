@@ -30,7 +30,7 @@ from .child import PEER_FD, REPORT_FD, sentence, write_all
 from .library import class_of, compare_sizes, forward
 from .pytest_stub import Failed, stand_in
 from .remote import Remote
-from .suite import CLASS_OF, Suite
+from .suite import CLASS_OF, SHARED, Suite
 
 CANDIDATE_GONE = 77
 """Exit code of the tests' process where the candidate's ended under it."""
@@ -197,6 +197,7 @@ class Runner:
         module = types.ModuleType("tests")
         module.__file__ = "tests.py"
         vars(module)["__builtins__"] = Builtins(self._of_program)
+        vars(module)[SHARED] = lambda kind: self.peer.shared.setdefault(kind.__name__, kind)
         if any(name in suite.text for name in ("asyncio", "dataclasses", "inspect")):
             forward()
         if "allclose" in suite.text:
@@ -221,7 +222,7 @@ class Runner:
         """Find the program's global of this name, if any. The first request starts it."""
         if not self.started:
             self.started = True
-            self.peer.send(["load"])
+            self.peer.send(["load", *self.peer.shared])
             hello = self.peer.receive()
             if hello[0] != "ready":
                 self.report.write(failed=[str(part) for part in hello[1:3]])

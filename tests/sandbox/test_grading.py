@@ -121,6 +121,8 @@ def test_calls_carry_numbers_of_any_length(box: Sandbox) -> None:
 def test_calls_find_methods(box: Sandbox) -> None:
     code = "class Solution:\n    def double(self, x): return 2 * x"
     assert box.check_calls(code, "Solution.double", [((4,), 8)]).solved
+    assert box.check_calls(code, "double", [((4,), 8)]).solved
+    assert box.check_calls(ADD, "Solution.add", [((1, 2), 3)]).solved
 
 
 def test_calls_allow_for_rounding_where_asked(box: Sandbox) -> None:

@@ -406,10 +406,16 @@ METHOD = {
     "input_output": [{"input": "one = [2], other = [3]", "output": "[5]"}],
 }
 ADD = "class Solution:\n    def add(self, one: Optional[Node], other) -> List[int]:\n        "
+NODE = "    def __init__(self, value): self.value = value\n"
+PEEK = (  # an object that would show what the tests make of what they expect
+    "made = []\nclass Node:\n    def __init__(self, value): self.value = value; made.append(self)\n"
+    "class Last:\n    value = property(lambda self: made[-1].value)\n" + ADD + "return Last()"
+)
 
 ROWS = [
     (METHOD, ADD + "return Node(one.value + other.value)", ADD + "return Node(one.value)"),
     (METHOD, ADD + "return node(one.value + other.value)", "def add(one, other): return node(5)"),
+    (METHOD, f"class Node:\n    __slots__ = ['value']\n{NODE}\n{ADD}return node(5)", PEEK),
     (FORMS["code-r1"][0], "def double(x): return 2 * x", "def double(x): return x"),
     (FORMS["AceCode"][0], "def double(x): return 2 * x", "def double(x): return x"),
     (

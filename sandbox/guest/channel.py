@@ -316,8 +316,9 @@ class Peer:
         made_here = handle in self._classes
         result = self._result(data, MADE if made_here else min(parts(remote)[2], FOUND))
         if result is None and changed:
-            now, named = map(self.decode, changed[0])
-            after = [*now, *named.values()]
+            after = self.decode(changed[0])
+            if type(after) is not list:
+                raise self.end("it sent what is not the protocol")
             for old, new in zip([*args, *kwargs.values()], after, strict=False):
                 update(old, new)
         return result
@@ -387,10 +388,8 @@ class Peer:
             positional, keywords = args
             result = target(*positional, **keywords)
             reply = [self.encode(result)]
-            if result is None:
-                after = [self.encode(part) for part in args]
-                if after != [*data]:
-                    reply.append(after)
+            if result is None and [self.encode(part) for part in args] != [*data]:
+                reply.append(self.encode([*positional, *keywords.values()]))
             return reply
         return [self.encode(_OPERATIONS[operation](target, *args))]
 

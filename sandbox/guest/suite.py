@@ -17,6 +17,7 @@ PROGRAM_MODULES = frozenset({"answer", "candidate", "main", "program", "solution
 SHARED = "__shared__"
 """The tests' name of what decorates a class of which the program has one too."""
 
+_EXCEPTION = ("Error", "Exception", "Warning")
 CLASS_OF = "__class_of__"
 """The tests' name of :func:`~.library.class_of`."""
 
@@ -80,6 +81,7 @@ class Suite:
         )
         whole = ast.Module([*self.setup, *self.body], [])
         self._find_names(whole)
+        self._refuse_subclasses(list(ast.walk(whole)))
         if self.imports_by_name:
             self._refuse_unknown_names(whole)
 
@@ -127,6 +129,25 @@ class Suite:
         unknown = sorted(used - known)
         if unknown and "*" not in known:
             raise ValueError(f"NameError: nothing defines {unknown[0]!r}")
+
+    def _refuse_subclasses(self, nodes: list[ast.AST]) -> None:
+        """Refuse classes derived from the program's, but for exceptions, which are copied."""
+        ours = [
+            n for n in nodes if isinstance(n, ast.ImportFrom) and n.module in self.program_modules
+        ]
+        theirs = self.program_modules | _imported(ours) - {"*"}
+        own = _bound([n for n in nodes if n not in ours]) | {*dir(builtins)}
+        own |= self.modules | set(self.libraries)
+        for node in nodes:
+            for base in node.bases if isinstance(node, ast.ClassDef) else ():
+                root = base.value if isinstance(base, ast.Attribute) else base
+                if not isinstance(root, ast.Name) or ast.unparse(base).endswith(_EXCEPTION):
+                    continue
+                if root.id in theirs or not own & {"*", root.id}:
+                    raise ValueError(
+                        f"class {node.name}({ast.unparse(base)}): the program's class is in "
+                        "another process"
+                    )
 
     def raising_lines(self) -> set[int]:
         """Return lines that raise, directly in a ``with`` block, whatever the program does."""

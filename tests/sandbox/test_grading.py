@@ -227,9 +227,20 @@ def test_recursion_goes_as_deep_as_in_an_interpreter(box: Sandbox) -> None:
         ("with patch('sys.stdout') as b: add(1, 1)\nassert b.getvalue() == '2'", "sys.stdout: "),
         ("with patch('builtins.input', f): assert add(1, 1) == 2", "builtins.input: "),
         ("def test_add(): add(1, 1)", "assert nothing"),
+        ("class Own(Base): pass\nassert Own().add(1, 1) == 2", r"class Own\(Base\): the program's"),
+        ("from solution import *\nclass Own(B): pass\nassert Own().x == 2", r"Own\(B\): the prog"),
+        ("import solution\nclass Own(solution.B): pass\nassert Own().x == 2", r"Own\(solution.B\)"),
         ("import sys\nsys.exit(0)\nassert add(1, 1) == 2", "SystemExit"),
     ],
 )
 def test_tests_that_cannot_be_used_raise(box: Sandbox, tests: str, match: str) -> None:
     with pytest.raises(ValueError, match=match):
         box.check_tests(ADD, tests)
+
+
+def test_tests_may_have_classes_of_their_own(box: Sandbox) -> None:
+    bases = "abc.ABC", "Wrong", "typing.NamedTuple", "collections.abc.Sized", "Exception"
+    classes = "".join(f"class Own{i}({base}): pass\n" for i, base in enumerate(bases))
+    tests = f"import typing\nclass Wrong: pass\n{classes}class Late(AddError): pass\n"
+    code = ADD + "class AddError(Exception): pass\n"
+    assert box.check_tests(code, f"{tests}assert add(1, 1) == 2").solved

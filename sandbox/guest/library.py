@@ -31,16 +31,40 @@ def forward() -> None:
         setattr(importlib.import_module(module), name, _forwarded(module, name, function))
 
 
+_COMPARE = {
+    "numpy": ("allclose", "array_equiv", "isclose"),
+    "numpy.testing": (
+        *("assert_allclose", "assert_almost_equal", "assert_approx_equal", "assert_array_equal"),
+        *("assert_array_almost_equal", "assert_array_less", "assert_equal"),
+    ),
+}
+
+
 def compare_sizes() -> None:
-    """Make ``numpy.allclose`` false of ``[]`` and numbers: broadcast, none differs."""
-    numpy: Any = importlib.import_module("numpy")
-    allclose = numpy.allclose
+    """Let no comparison of NumPy hold of ``[]`` and numbers: broadcast, none differs."""
+    numpy = importlib.import_module("numpy")
 
-    def both(a: Any, b: Any, *args: Any, **options: Any) -> bool:
-        a, b = numpy.asarray(a), numpy.asarray(b)
-        return bool(a.size) == bool(b.size) and bool(allclose(a, b, *args, **options))
+    def is_empty(value: Any) -> bool:
+        try:
+            return bool(numpy.asarray(value).size == 0)
+        except ValueError:  # rows of several lengths
+            return False
 
-    numpy.allclose = both
+    def guarded(compare: Callable[..., Any], asserts: bool) -> Callable[..., Any]:
+        @functools.wraps(compare)
+        def compared(*args: Any, **options: Any) -> Any:
+            if len(set(map(is_empty, [*args, *options.values()][:2]))) < 2:
+                return compare(*args, **options)
+            if asserts:
+                raise AssertionError("one is empty, and the other is not")
+            return numpy.False_
+
+        return compared
+
+    for name, functions in _COMPARE.items():
+        module = importlib.import_module(name)
+        for function in functions:
+            setattr(module, function, guarded(getattr(module, function), name != "numpy"))
 
 
 def _forwarded(module: str, name: str, function: Callable[..., Any]) -> Callable[..., Any]:

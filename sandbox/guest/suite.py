@@ -138,8 +138,8 @@ class Suite:
         theirs = self.program_modules | _imported(ours) - {"*"}
         own = _bound([n for n in nodes if n not in ours]) | {*dir(builtins)}
         own |= self.modules | set(self.libraries)
-        for node in nodes:
-            for base in node.bases if isinstance(node, ast.ClassDef) else ():
+        for node in (n for n in nodes if isinstance(n, ast.ClassDef)):
+            for base in node.bases:
                 root = base.value if isinstance(base, ast.Attribute) else base
                 if not isinstance(root, ast.Name) or ast.unparse(base).endswith(_EXCEPTION):
                     continue

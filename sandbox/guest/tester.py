@@ -200,7 +200,7 @@ class Runner:
         vars(module)[SHARED] = lambda kind: self.peer.shared.setdefault(kind.__name__, kind)
         if any(name in suite.text for name in ("asyncio", "dataclasses", "inspect")):
             forward()
-        if "allclose" in suite.text:
+        if "np." in suite.text or "numpy" in suite.text:
             with contextlib.suppress(ImportError):
                 compare_sizes()
         sys.modules["tests"] = module

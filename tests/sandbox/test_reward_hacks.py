@@ -116,13 +116,26 @@ def f(x): return True
 
 
 @pytest.mark.bwrap
-def test_nothing_is_close_to_no_number() -> None:
+@pytest.mark.parametrize(
+    "compare",
+    [
+        "assert np.allclose(f(x), x / 4)",
+        "assert np.isclose(a=f(x), b=x / 4).all()",
+        "np.testing.assert_allclose(f(x), x / 4)",
+        "np.testing.assert_almost_equal(f(x), x / 4)",
+        "assert_array_almost_equal(f(x), x / 4)",
+    ],
+)
+def test_nothing_is_close_to_no_number(compare: str) -> None:
     """NumPy finds no number in [] that differs, and HumanEval+ and MBPP+ compare with allclose."""
-    tests = "import numpy as np\nfor x in (1, 2): assert np.allclose(f(x), x / 4)"
+    tests = "import numpy as np\nfrom numpy.testing import assert_array_almost_equal\n"
+    tests += f"for x in (1, 2): {compare}"
     with Sandbox(backend="bwrap", slots=1, preload=["numpy"]) as box:
         assert box.check_tests("def f(x): return x / 4 + 1e-12", tests).solved
         assert not box.check_tests("def f(x): return []", tests).solved
         assert box.check_tests("def f(x): return []", tests.replace("x / 4", "[]")).solved
+        ragged = "import numpy as np\nnp.testing.assert_equal(f(1), [[1], [1, 2]])"
+        assert box.check_tests("def f(x): return [[1], [1, 2]]", ragged).solved
 
 
 def test_an_array_of_the_programs_is_no_address_in_the_tests(box: Sandbox) -> None:

@@ -16,7 +16,7 @@ from rich.table import Table
 from .command import Command
 from .console import add_row, err, out, say
 from .study import Measured, Results, Study
-from .study.claims import Verdict, Word, verdicts
+from .study.claims import Verdict, Word, agreed, verdicts
 from .study.measured import by_arm, read_measured, write_measured
 from .study.page import gain_of, rows_of, section
 from .study.picture import draw_overview, draw_study
@@ -214,18 +214,13 @@ def family_page(folder: str = "family", runs: Path | None = None) -> str:
     """Return the page of all studies; ``folder`` holds their pictures."""
     parts, claims = [], 0
     words: list[Word] = []
-    pairs: list[tuple[Word, Word]] = []  # of the claims that were decided with other seeds too
     for name, study, results, found in _shown(runs):
-        repeated = by_arm(measured_before(name, OTHER_SEEDS)) if runs is None else {}
         claims += len(study.claims)
         words += [verdict.word for verdict in found]
-        if found and repeated:
-            again = verdicts(study, repeated)
-            pairs += [(one.word, other.word) for one, other in zip(found, again, strict=True)]
         picture = f"{folder}/{name}.png" if results else None
-        parts.append(section(name, study, results, picture, repeated))
+        parts.append(section(name, study, results, picture, _repeated(name, runs)))
     counted = _count(claims, words, folder) if words else ""
-    return "\n".join([_HEAD, counted, *_agreement(pairs), _ERRATA, *parts])
+    return "\n".join([_HEAD, counted, _ERRATA, *parts])
 
 
 def _count(claims: int, words: Sequence[Word], folder: str) -> str:
@@ -233,28 +228,22 @@ def _count(claims: int, words: Sequence[Word], folder: str) -> str:
     waiting = claims - len(words)
     return (
         f"Of {claims} claims {count['shown']} are shown, {count['shown against']} are shown "
-        f"against, and {count['too small to tell']} are too small to tell"
+        f"against, and {count['too small to tell']} are too small to tell or not repeated"
         + (f"; {waiting} wait for their seeds" if waiting else "")
         + f".\n\n![Every claim with its gain and interval]({folder}/overview.png)\n"
     )
 
 
-def _agreement(pairs: Sequence[tuple[Word, Word]]) -> list[str]:
-    """Say how many decided verdicts a second run repeats, leaves open, or turns round."""
-    decided = [(one, other) for one, other in pairs if one != "too small to tell"]
-    if not decided:
-        return []
-    same = sum(one == other for one, other in decided)
-    opened = sum(other == "too small to tell" for _, other in decided)
-    opposite = len(decided) - same - opened
-    return [
-        f"A run with other seeds covers {len(decided)} of the decided claims: {same} have the same "
-        f"verdict, {opened} are too small to tell, and {opposite} have the opposite one.\n"
-    ]
+def _repeated(name: str, runs: Path | None) -> Results:
+    """Return what was measured with other seeds, if it is shipped."""
+    return by_arm(measured_before(name, OTHER_SEEDS)) if runs is None else {}
 
 
 def _shown(runs: Path | None) -> Iterator[tuple[str, Study, Results, list[Verdict]]]:
-    """Yield each study's name, the study, what was measured, and verdicts if it is decided."""
+    """Yield each study's name, the study, what was measured, and verdicts if it is decided.
+
+    Where other seeds were run too, a claim has the verdict that both give.
+    """
     for name in studies():
         path = None if runs is None else runs / name / "results.json"
         if path is None:
@@ -262,7 +251,10 @@ def _shown(runs: Path | None) -> Iterator[tuple[str, Study, Results, list[Verdic
         else:
             measured = read_measured(path) if path.exists() else []
         study, results = load(name), by_arm(measured)
-        yield name, study, results, verdicts(study, results) if is_decided(study, results) else []
+        found = verdicts(study, results) if is_decided(study, results) else []
+        if found and (repeated := _repeated(name, runs)):
+            found = agreed(found, verdicts(study, repeated))
+        yield name, study, results, found
 
 
 def run_script(file: str) -> None:
@@ -279,8 +271,9 @@ nothing, so a number here is evidence about a mechanism and none about a large m
 A claim compares one value of two arms, seed by seed. The gain is the mean difference (or quotient)
 in the direction of the claim, with the percentile bootstrap's interval at nominal 99 %, which at
 eight seeds covers about 95 %. A claim is *shown* if the whole interval reaches its margin (exceeds
-0 if none is named), *shown against* if it lies below, and else *too small to tell*. Claims and
-numbers of seeds are fixed before the seeds are run.
+0 if none is named), *shown against* if it lies below, and else *too small to tell*. Claims are
+fixed before the seeds are run. A verdict counts only if a second run with other seeds gives it too:
+eight seeds, or up to 32 where eight left open what the first run had decided.
 
 `assay family run --all` runs everything again, with `--first-seed 1000` on other seeds; `assay
 family run NAME` repeats one study, and `examples/family/NAME.py` is the whole of it. A cell of a

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -73,6 +73,14 @@ def decide(claim: Claim, results: Results) -> Verdict:
     if claim.ratio:
         mean, low, high = math.exp(mean), math.exp(low), math.exp(high)
     return Verdict(claim, gains, base, mean, low, high, word)
+
+
+def agreed(first: Sequence[Verdict], second: Sequence[Verdict]) -> list[Verdict]:
+    """Return the first run's verdicts, open where the second run does not give the same."""
+    return [
+        one if one.word == other.word else replace(one, word="too small to tell")
+        for one, other in zip(first, second, strict=True)
+    ]
 
 
 def paired_values(claim: Claim, results: Results) -> list[tuple[float, float]]:

@@ -60,13 +60,16 @@ def section(
 
 
 def claims_table(study: Study, results: Results, repeated: Results | None = None) -> list[str]:
-    """Render the verdict on each claim, and that of other seeds beside it."""
+    """Render the gain and the verdict of each claim; with other seeds, what both runs say."""
     head = ["claim", "gain", "verdict"]
-    rows = [[v.claim.text, gain_of(v), word_of(v)] for v in verdicts(study, results)]
+    found = verdicts(study, results)
+    rows = [[v.claim.text, gain_of(v), word_of(v)] for v in found]
     if repeated:
-        head += ["gain, other seeds", "verdict, other seeds"]
-        for row, verdict in zip(rows, verdicts(study, repeated), strict=True):
-            row += [gain_of(verdict), word_of(verdict)]
+        head.insert(2, "gain, other seeds")
+        for row, one, other in zip(rows, found, verdicts(study, repeated), strict=True):
+            row.insert(2, gain_of(other))
+            if one.word not in (other.word, "too small to tell"):
+                row[-1] = f"{one.word}, and not repeated"
     return [markdown_row(row) for row in (head, ["---"] * len(head), *rows)]
 
 

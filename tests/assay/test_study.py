@@ -13,7 +13,7 @@ import pytest
 
 from assay.family_cli import family_page, load, measured_before, studies
 from assay.study import Claim, Measured, Outcome, Study, band, every, means
-from assay.study.claims import decide, interval, verdicts
+from assay.study.claims import agreed, decide, interval, verdicts
 from assay.study.measured import by_arm, read_measured, write_measured
 from assay.study.page import rows_of, section
 from assay.study.picture import draw_overview, draw_study
@@ -213,8 +213,15 @@ def test_a_run_with_other_seeds_stands_beside_the_first() -> None:
     repeated = ends([10.0, 11.0], [10.5, 10.5])
     text = section("toy", study(CLAIM, seeds=2), ends([1.0, 2.0], [3.0, 4.0]), None, repeated)
     row = next(line for line in text.splitlines() if line.startswith("| B ends above A."))
-    assert "| +2 [2, 2] | **shown** | +0 [" in row
-    assert row.endswith("too small to tell (below 0.5) |")
+    assert "| +2 [2, 2] | +0 [" in row
+    assert row.endswith("| shown, and not repeated |")
+    text = section("toy", study(CLAIM, seeds=2), repeated, None, ends([1.0, 2.0], [3.0, 4.0]))
+    assert "| +2 [2, 2] | too small to tell (below 0.5) |" in text
+    both = [verdicts(study(CLAIM), ends([1.0, 2.0], high)) for high in ([3.0, 4.0], [4.0, 6.0])]
+    assert [v.word for v in agreed(*both)] == ["shown"]
+    assert [v.word for v in agreed(both[0], verdicts(study(CLAIM), repeated))] == [
+        "too small to tell"
+    ]
 
 
 def test_pictures_show_every_curve_and_every_claim(tmp_path: Path) -> None:

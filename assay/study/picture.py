@@ -83,7 +83,8 @@ def draw_overview(decided: Sequence[tuple[str, Verdict]], png: Path) -> Path:
             axes.plot(mean, row, marker, color=colour, ms=4.5, clip_on=False)
             labels.append(verdict.claim.text)
     for word, colour in _WORD_COLOURS.items():
-        axes.plot([], [], "o-", color=colour, label=word)
+        more = " or not repeated" if word == "too small to tell" else ""
+        axes.plot([], [], "o-", color=colour, label=word + more)
     axes.axvline(0, color="black", lw=0.8)
     axes.set_xscale("symlog", linthresh=1)
     ticks = [sign * 10.0**power for sign in (-1, 1) for power in range(4)]
@@ -93,7 +94,7 @@ def draw_overview(decided: Sequence[tuple[str, Verdict]], png: Path) -> Path:
         label.set_fontweight("bold" if label.get_text() in titles else "normal")
     axes.tick_params(axis="y", length=0)
     axes.set_xlabel(
-        "gain beyond the margin in % of what is compared with, 99 % bootstrap interval; "
+        "gain beyond the margin in % of what is compared with,\n99 % bootstrap interval; "
         "triangles lie beyond"
     )
     axes.grid(axis="x", alpha=0.25)

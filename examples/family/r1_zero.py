@@ -157,9 +157,10 @@ STUDY = Study(
         "The growth is a choice among what the base model had read, not an invention: it "
         "drops bare answers for working, also where accuracy alone is paid. Paid for the "
         "format alone it writes `<think>4</think><answer>46</answer>`: a rule is hacked as a "
-        "reward model is where it does not say what is wanted. Two of eight seeds do that with "
-        "both rules too, and are right in less than .03 of their replies; the other six end at "
-        ".54 to .73."
+        "reward model is where it does not say what is wanted. Three of sixteen seeds do that "
+        "with both rules too, and are right in less than .03 of their replies; the others end at "
+        ".26 to .73. The first eight seeds left the growth with both rules open, and showed "
+        "that with accuracy alone."
     ),
     arms={
         "accuracy + format": arm(accuracy=1.0, format=1.0),
@@ -167,6 +168,7 @@ STUDY = Study(
         "format only": arm(format=1.0),
     },
     prepare=prepare,
+    seeds=16,
     presets=("r1_zero",),
 )
 

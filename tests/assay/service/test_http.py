@@ -478,13 +478,13 @@ def test_limits_are_numbers_above_zero() -> None:
 class Odd(TextEnv):
     """Tells what JSON cannot hold."""
 
-    def __init__(self, content="fine") -> None:
+    def __init__(self, image="fine") -> None:
         metadata = {"share": math.nan, "day": date(2026, 1, 2), "levels": [1, math.inf]}
         super().__init__(Rows([Task("?", "x", metadata=metadata)]), Exact(), max_turns=2)
-        self.content = content
+        self.image = image
 
     def respond(self, state, reply):
-        return Turn(({"role": "user", "content": self.content},))
+        return Turn(({"role": "user", "content": "?", "image": self.image},))
 
 
 def test_metadata_is_sent_as_json_can_hold_it(local) -> None:
@@ -494,7 +494,7 @@ def test_metadata_is_sent_as_json_can_hold_it(local) -> None:
 
 
 def test_a_message_that_cannot_be_answered_is_answered_all_the_same(local) -> None:
-    with local(Odd(content=b"bytes")) as client:
+    with local(Odd(image=b"bytes")) as client:
         with client.websocket_connect("/v1/ws") as ws:
             ws.send_json({"op": "reset", "id": 1, "tasks": [0]})
             episode = ws.receive_json()["episodes"][0]["episode"]

@@ -93,7 +93,7 @@ def add_openenv(app: FastAPI, service: EnvironmentService) -> None:
                     answer = await player.answer(text)
                     if answer is None:
                         return
-                    await websocket.send_text(encode(answer))
+                    await websocket.send_text(answer)
                 finally:
                     service.in_flight.resize(len(text), 0)
 
@@ -107,7 +107,7 @@ class _Player:
         self.task = self.text = ""
         self.state = _State()
 
-    async def answer(self, text: str | bytes) -> dict[str, Any] | None:
+    async def answer(self, text: str | bytes) -> str | None:
         """Answer a message, or return ``None`` if the client closes."""
         started, route, status = time.perf_counter(), "openenv:invalid", 200
         try:
@@ -122,8 +122,8 @@ class _Player:
             elif asked.type == "step":
                 data = await self._step(OpenEnvAction.model_validate(asked.data))
             else:
-                return {"type": "state", "data": self.state.model_dump()}
-            return {"type": "observation", "data": data}
+                return encode({"type": "state", "data": self.state.model_dump()})
+            return encode({"type": "observation", "data": data})
         except Exception as error:  # the session goes on: its episode is the client's
             refused = refusal(error, route)
             status = refused.status
@@ -170,5 +170,5 @@ class _Player:
         return seen.model_dump()
 
 
-def _error(code: str, message: str) -> dict[str, Any]:
-    return {"type": "error", "data": {"code": code, "message": message}}
+def _error(code: str, message: str) -> str:
+    return encode({"type": "error", "data": {"code": code, "message": message}})

@@ -40,8 +40,11 @@ _COMPARE = {
 }
 
 
-def compare_sizes() -> None:
-    """Let no comparison of NumPy hold of ``[]`` and numbers: broadcast, none differs."""
+def compare_sizes(testing: bool) -> None:
+    """Let no comparison of NumPy hold of ``[]`` and numbers: broadcast, none differs.
+
+    ``testing``: the tests name ``numpy.testing``, which is slow to import.
+    """
     numpy = importlib.import_module("numpy")
 
     def is_empty(value: Any) -> bool:
@@ -61,9 +64,9 @@ def compare_sizes() -> None:
 
         return compared
 
-    for name, functions in _COMPARE.items():
+    for name in list(_COMPARE) if testing else ["numpy"]:
         module = importlib.import_module(name)
-        for function in functions:
+        for function in _COMPARE[name]:
             setattr(module, function, guarded(getattr(module, function), name != "numpy"))
 
 

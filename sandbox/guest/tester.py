@@ -202,7 +202,7 @@ class Runner:
             forward()
         if "np." in suite.text or "numpy" in suite.text:
             with contextlib.suppress(ImportError):
-                compare_sizes()
+                compare_sizes("testing" in suite.text)
         sys.modules["tests"] = module
         sys.modules["pytest"] = stand_in()
         for name in suite.modules:

@@ -200,7 +200,7 @@ def write_page(path: Path, runs: Path | None = None) -> None:
         runs: the folder of a run of all studies; without it, the results that are shipped.
     """
     decided = []
-    for name, study, results, found in _shown(runs):
+    for name, study, results, _, found in _shown(runs):
         if results:
             draw_study(study, results, path.with_suffix("") / f"{name}.png")
         decided += [(study.title, verdict) for verdict in found]
@@ -214,11 +214,11 @@ def family_page(folder: str = "family", runs: Path | None = None) -> str:
     """Return the page of all studies; ``folder`` holds their pictures."""
     parts, claims = [], 0
     words: list[Word] = []
-    for name, study, results, found in _shown(runs):
+    for name, study, results, repeated, found in _shown(runs):
         claims += len(study.claims)
         words += [verdict.word for verdict in found]
         picture = f"{folder}/{name}.png" if results else None
-        parts.append(section(name, study, results, picture, _repeated(name, runs)))
+        parts.append(section(name, study, results, picture, repeated))
     counted = _count(claims, words, folder) if words else ""
     return "\n".join([_HEAD, counted, _ERRATA, *parts])
 
@@ -234,13 +234,8 @@ def _count(claims: int, words: Sequence[Word], folder: str) -> str:
     )
 
 
-def _repeated(name: str, runs: Path | None) -> Results:
-    """Return what was measured with other seeds, if it is shipped."""
-    return by_arm(measured_before(name, OTHER_SEEDS)) if runs is None else {}
-
-
-def _shown(runs: Path | None) -> Iterator[tuple[str, Study, Results, list[Verdict]]]:
-    """Yield each study's name, the study, what was measured, and verdicts if it is decided.
+def _shown(runs: Path | None) -> Iterator[tuple[str, Study, Results, Results, list[Verdict]]]:
+    """Yield each study's name, the study, results, those of other seeds, and verdicts if decided.
 
     Where other seeds were run too, a claim has the verdict that both give.
     """
@@ -252,9 +247,10 @@ def _shown(runs: Path | None) -> Iterator[tuple[str, Study, Results, list[Verdic
             measured = read_measured(path) if path.exists() else []
         study, results = load(name), by_arm(measured)
         found = verdicts(study, results) if is_decided(study, results) else []
-        if found and (repeated := _repeated(name, runs)):
+        repeated = by_arm(measured_before(name, OTHER_SEEDS)) if runs is None else {}
+        if found and repeated:
             found = agreed(found, verdicts(study, repeated))
-        yield name, study, results, found
+        yield name, study, results, repeated, found
 
 
 def run_script(file: str) -> None:

@@ -471,8 +471,13 @@ class Learner:
         """Find where the run begins, and require the disk space that it needs."""
         start = find_start(self.out_dir, resume=resume)
         kept = len(list_checkpoints(self._checkpoints))
-        wanted = self.config.keep_checkpoints + 1 - kept if self.config.save_every else 1
-        require_room(self.out_dir, self.model, checkpoints=max(1, wanted))
+        config = self.config
+        wanted = max(1, config.keep_checkpoints + 1 - kept if config.save_every else 1)
+        # The best model and the one before it; the reference, and those of checkpoints.
+        copies = 2 * config.keep_best
+        if config.beta:
+            copies += (start is None) + (wanted if config.reference_every else 0)
+        require_room(self.out_dir, self.model, checkpoints=wanted, copies=copies)
         if resume and start is None:
             require_same(self.config.to_json(), read_config(self.out_dir), self.out_dir)
         return start

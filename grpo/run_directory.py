@@ -70,8 +70,8 @@ def alone_in(out_dir: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def require_room(directory: Path, model: Any, *, checkpoints: int) -> None:
-    """Raise OSError if so many checkpoints cannot be written, before training starts."""
+def require_room(directory: Path, model: Any, *, checkpoints: int, copies: int = 0) -> None:
+    """Raise OSError if the checkpoints, and copies of the model, do not fit on the disk."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=directory):
@@ -80,13 +80,14 @@ def require_room(directory: Path, model: Any, *, checkpoints: int) -> None:
         raise OSError(
             f"cannot write to {str(directory)!r}: {error.strerror}. Give another out_dir"
         ) from error
-    # The weights, and Adam's two moments of each.
-    sizes = [p.numel() * p.element_size() for p in model.parameters() if p.requires_grad]
-    needed, free = 3 * sum(sizes) * checkpoints, shutil.disk_usage(directory).free
+    weights = sum(p.numel() * p.element_size() for p in model.parameters() if p.requires_grad)
+    # A checkpoint has the weights, and Adam's two moments of each.
+    needed, free = weights * (3 * checkpoints + copies), shutil.disk_usage(directory).free
     if free < needed:
         raise OSError(
-            f"{str(directory)!r} has {free / 2**20:.1f} MiB of free disk, and the checkpoints need "
-            f"{needed / 2**20:.1f}. Make room, lower keep_checkpoints, or give another out_dir"
+            f"{str(directory)!r} has {free / 2**20:.1f} MiB of free disk, and checkpoints and "
+            f"models need {needed / 2**20:.1f}. Make room, lower keep_checkpoints, or give "
+            "another out_dir"
         )
 
 

@@ -235,9 +235,17 @@ def test_a_place_that_cannot_hold_the_run_is_named_before_it_starts(
         Learner(model, tokenizer, digits(), config(), tmp_path / "file")
     usage = shutil.disk_usage(tmp_path)._replace(free=100_000)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
-    with pytest.raises(OSError, match=r"0\.1 MiB of free disk, and the checkpoints need"):
+    with pytest.raises(OSError, match=r"0\.1 MiB of free disk, and checkpoints and models"):
         Learner(model, tokenizer, digits(), config(), tmp_path / "run")
     assert not list((tmp_path / "run").iterdir())
+
+    # Three times the weights are one checkpoint; a reference and the best model are more.
+    weights = sum(p.numel() * p.element_size() for p in model.parameters())
+    usage = usage._replace(free=3 * weights)
+    Learner(model, tokenizer, digits(), config(), tmp_path / "plain")
+    for settings in (config(beta=0.1), config(keep_best=True, eval_every=1)):
+        with pytest.raises(OSError, match="of free disk"):
+            Learner(model, tokenizer, digits(), settings, tmp_path / "more", held_out=digits())
 
 
 def test_checkpoint_of_another_model(

@@ -98,8 +98,10 @@ def _ends(block: str, dot: int, after: int, start: int) -> bool:
     if low in _MAYBE:
         return not follows or follows.isupper()
     if len(word) == 1 and word.isupper() and word != "I":
-        option = not has_content(block[start : dot - 1].rpartition("\n")[2])  # A. The sea
-        return not follows.isupper() or (starts and not option)
+        if not starts:
+            return not follows.isupper()
+        line = block[max(start, dot - 99) : dot - 1].rpartition("\n")[2]
+        return has_content(line)  # else it is an option: A. The sea
     if word.isdigit() and len(word) <= 3:  # the number of an item, not the end of "in 1990."
         return has_content(block[start:dot].removesuffix(word).strip("*_#-•+>( \n\t"))
     return True

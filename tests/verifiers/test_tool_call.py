@@ -27,6 +27,23 @@ TOOL = {
 ONE = json.dumps(F)
 
 
+@pytest.mark.parametrize(
+    ("reply", "score"),
+    [
+        (f'<|python_tag|>{ONE}; {{"name": "g", "parameters": {{}}}}<|eom_id|>', 1.0),
+        (f'{ONE}\n\n{{"name": "g"}}', 1.0),
+        (f'```json\n{ONE};\n{{"name": "g"}}\n```', 1.0),
+        (f'{ONE} {{"name": "g"}}', 0.0),
+        (f'{ONE}; {{"name": "g"}}; {{"name": "g"}}', 0.0),
+        (f'{ONE}; {{"name": "g"}} done', 0.0),
+        (f"{ONE};", 0.0),
+    ],
+)
+def test_parallel_calls_may_be_separated_as_llama_does(reply: str, score: float) -> None:
+    gold = {"calls": [{"name": "g", "arguments": {}}, F]}
+    assert ToolCall().verify(reply, gold).score == score
+
+
 def test_only_the_ways_that_are_asked_for_are_read() -> None:
     replies = {
         "tags": f"<tool_call>{ONE}</tool_call>",

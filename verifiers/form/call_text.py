@@ -16,7 +16,8 @@ MAX_CALLS = 32
 WAYS = ("tags", "python_tag", "json", "python")
 """``tags``: ``<tool_call>{"name": ..., "arguments": {...}}</tool_call>``, as Hermes and Qwen.
 ``python_tag``: ``<|python_tag|>{"name": ..., "parameters": {...}}``, as Llama 3.
-``json``: such an object, a list of them, or OpenAI's ``[{"type": "function", "function": {...}}]``.
+``json``: such an object, several in a list or, as Llama has them, with ``;`` or line feeds between,
+or OpenAI's ``[{"type": "function", "function": {...}}]``.
 ``python``: ``[name(argument=1), ...]``.
 Before ``json`` and ``python`` there may be Mistral's ``[TOOL_CALLS]`` or Llama 4's
 ``<|python_start|>``; ``[TOOL_CALLS]name[ARGS]{...}`` is ``json`` too."""
@@ -24,6 +25,7 @@ Before ``json`` and ``python`` there may be Mistral's ``[TOOL_CALLS]`` or Llama 
 _OPEN, _CLOSE, _PYTHON_TAG = "<tool_call>", "</tool_call>", "<|python_tag|>"
 _MARKS = ("[TOOL_CALLS]", "<|python_start|>")
 _ARGS = "[ARGS]"
+_BETWEEN = re.compile(r"\}[ \t]*+[;\n][ \t\n]*+\{")
 _NAMED = re.compile(r"[\w.-]{1,64}\[ARGS\]")
 _PYTHON_START = re.compile(r"\[?\s{0,99}[^\W\d][\w.]{0,999}\s{0,9}\(")
 _BESIDE = {"type", "id", "index", "call_id"}
@@ -82,7 +84,7 @@ def _tagged(body: str, text: bool) -> list[Call]:
 def _after_python_tag(body: str, text: bool) -> list[Call]:
     before, _, after = body.partition(_PYTHON_TAG)
     _refuse_words(before, text)
-    return _calls(read_json(after.strip()))  # tokens that end a reply are gone by now
+    return _calls(_several(after.strip()))  # tokens that end a reply are gone by now
 
 
 def _json(body: str, text: bool) -> list[Call]:
@@ -91,7 +93,17 @@ def _json(body: str, text: bool) -> list[Call]:
         if found.text is None:
             raise NotJson(found.reason)
         return _calls(found.value)
-    return _calls(read_json(unfenced(body)))
+    return _calls(_several(unfenced(body)))
+
+
+def _several(text: str) -> Any:
+    """Parse JSON, or objects that semicolons or line feeds separate, as a list."""
+    try:
+        return read_json(text)
+    except NotJson:
+        if not (text.endswith("}") and _BETWEEN.search(text)):
+            raise
+        return read_json(f"[{_BETWEEN.sub('},{', text)}]")
 
 
 def _mistral(body: str) -> list[Call]:

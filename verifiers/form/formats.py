@@ -9,8 +9,8 @@ from ipaddress import AddressValueError, IPv4Address, IPv6Address
 
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _TIME = re.compile(
-    r"([01][0-9]|2[0-3]):[0-5][0-9]:([0-5][0-9]|60)(?:\.[0-9]{1,20})?"
-    r"(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
+    r"([01][0-9]|2[0-3]):([0-5][0-9]):([0-5][0-9]|60)(?:\.[0-9]{1,20})?"
+    r"(?:[Zz]|([+-](?:[01][0-9]|2[0-3])):([0-5][0-9]))"
 )
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _EMAIL = re.compile(
@@ -34,7 +34,12 @@ def _date(text: str) -> bool:
 
 
 def _time(text: str) -> bool:
-    return _TIME.fullmatch(text) is not None
+    found = _TIME.fullmatch(text)
+    if found is None or found[3] != "60":
+        return found is not None
+    hours, minutes = found[4] or "+00", found[5] or "00"
+    away = 60 * int(hours) + int(hours[0] + minutes)
+    return (60 * int(found[1]) + int(found[2]) - away) % 1440 == 1439  # leap seconds end a day
 
 
 def _date_time(text: str) -> bool:

@@ -150,6 +150,8 @@ class Schema:
         for name in banned:
             if name in part:
                 raise SchemaFault(f"{name} is not supported here: use $ref and $defs")
+        if "dependencies" in part:  # Draft 2020-12 takes no notice of it
+            raise SchemaFault("dependencies is of Draft 7: use dependentRequired, dependentSchemas")
         patterns = list(part.get("patternProperties", {}))
         for pattern in [*patterns, *([part["pattern"]] if "pattern" in part else [])]:
             try:

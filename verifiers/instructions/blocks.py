@@ -7,7 +7,7 @@ import re
 from ..text.words import has_content
 
 _STARS = re.compile(r"(?:^|(?<=\s))\*[ \t]?\*[ \t]?\*(?=\s|$)")
-_BULLET = re.compile(r"[ \t]*(?:(\*)(?!\*)|-(?![-\d])|\+(?=[ \t])|•)(.*)")
+_BULLET = re.compile(r"[ \t]*(?:(\*)(?!\*)|-(?![->\d])|\+(?=[ \t])|•)(.*)")
 
 
 def lines(text: str) -> list[str]:

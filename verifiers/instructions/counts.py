@@ -30,7 +30,7 @@ NAMES = frozenset(
 )
 """The names that the instruction of ``count:person_names`` lists."""
 
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_NUMBER = re.compile(r"(?<![^\W_])\d+(?:[.,]\d+)*")  # not the 2 of H2O
 _INTERROBANG = re.compile(r"\?!|!\?|‽")
 _JAPANESE = re.compile(r"[\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff]+")
 _NO_LETTER = re.compile(r"[\W\d_]+")

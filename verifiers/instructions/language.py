@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from ..text.language import LEAST_SHARE, MOST, WRITTEN_IN, alike, is_in, known, likeliest, own_share
-from ..text.words import words
+from ..form.prose import prose
+from ..text.language import (
+    LEAST_SHARE,
+    MOST,
+    WRITTEN_IN,
+    alike,
+    is_in,
+    known,
+    likeliest,
+    own_share,
+    scripts,
+)
+from ..text.words import collapsed, words
 from .blocks import lines
 from .registry import Count, Relation, Rule, compare, constraint
 
@@ -19,12 +30,14 @@ _FOREIGN = 0.2
 _SHORT = 60
 _SURE = 0.4
 _LIKELY = 0.25
+_MOST_CODE = 4  # times as many letters as prose: whoever fences an essay writes in its language
 
 
 @constraint("language:response_language")
 def response_language(reply: str, *, language: Language) -> bool:
     """The reply is in the language, as a whole and in at least four fifths of its longer lines."""
-    return _likely(reply, language) or _wholly(reply, language)
+    said = _spoken(reply)
+    return _likely(said, language) or _wholly(said, language)
 
 
 @constraint("change_case:english_capital")
@@ -53,6 +66,12 @@ def _in_english(reply: str) -> bool:
         return _wholly(reply, "en")
     found, sure = likeliest(reply)
     return found == "en" or (found != "" and sure < _SURE)
+
+
+def _spoken(reply: str) -> str:
+    """Return a reply without code, formulas and addresses, if a quarter of its letters remains."""
+    said = "\n".join(map(collapsed, lines(prose(reply))))
+    return said if _MOST_CODE * scripts(said).total() >= scripts(reply).total() else reply
 
 
 def _likely(reply: str, language: str) -> bool:

@@ -8,16 +8,17 @@ from ..form.json_text import NotJson, read_json
 from ..form.json_value import holds_content
 from ..text.fences import unfenced
 from ..text.sentences import sentences
-from ..text.words import collapsed, folded, has_content, plain, words
+from ..text.words import collapsed, folded, has_content, phrase, plain, words
 from .blocks import bullets, parts
 from .registry import Count, Text, constraint
 
-_PLACEHOLDER = re.compile(r"\[([^\[\]\n]*)\](?!\()")
+_PLACEHOLDER = re.compile(r"(?<!\\)\[([^\[\]\n]*)\](?!\()")
 _HIGHLIGHT = re.compile(r"(?<![*\\])(\*{1,3})(?![\s*])([^*\n]++)(?<!\s)\1(?!\*)")
 _TITLE = re.compile(r"<<([^\n<>]+)>>")
 _COMMA = re.compile(r"[,，、،﹐﹑､︐︑՝߸፣᠂᠈⸲⸴⹁꓾]|‚(?!\w)")
 _SIX = re.compile(r"(?<!\*)\*{6}(?!\*)")
 _AROUND = r"(?:[^\w\n]|_){0,20}(?:[a-z][a-z0-9]{0,9}>)?"  # signs before a heading, or its tag
+_QUOTES = ('""', '„"', "«»", "»«", "「」", "『』")  # with curly ones as straight ones
 _OPTIONS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
 
 
@@ -105,15 +106,15 @@ def end_checker(reply: str, *, end_phrase: Text) -> bool:
     """The reply ends with the phrase, in any case, with text before it."""
     said = collapsed(plain(reply)).casefold().rstrip('"*_ ')
     wanted = collapsed(plain(end_phrase)).casefold().rstrip('"*_ ')
-    before = said.removesuffix(wanted)
-    return before != said and not before[-1:].isalnum() and has_content(before)
+    found = re.search(rf"{phrase(wanted)}\Z", said) if wanted else None
+    return found is not None and has_content(said[: found.start()])
 
 
 @constraint("startend:quotation")
 def quotation(reply: str) -> bool:
-    """The reply is in double quotation marks, straight or curly, and not empty."""
+    """The reply is in double quotation marks, as any language has them, and not empty."""
     bare = plain(reply).strip()
-    return len(bare) > 1 and bare[0] == bare[-1] == '"' and has_content(bare)
+    return len(bare) > 1 and bare[0] + bare[-1] in _QUOTES and has_content(bare)
 
 
 @constraint("punctuation:no_comma")

@@ -13,7 +13,7 @@ from ..maths.worker import Finding, WorkerError, WorkerLimits
 from ..memo import Memo
 from ..shown import shown
 from ..text.extract import final_answer
-from ..text.fences import find_program, has_fence
+from ..text.fences import find_program, has_fence, unfenced
 from ..text.labels import unlabelled
 from ..verdict import Status, Verdict
 from .puzzle import BadReference, PuzzleVerifier, fields
@@ -32,12 +32,15 @@ _LIMITS = WorkerLimits(cpu_s=5.0)
 """A backstop: the count of steps decides, which no busy machine changes."""
 
 _LANGUAGE = ProgrammingLanguage(
-    "sql", "query.sql", ("sqlite3",), fences=("sqlite", "sqlite3", "postgresql", "mysql")
+    "sql",
+    "query.sql",
+    ("sqlite3",),
+    fences=("sqlite", "sqlite3", "postgres", "postgresql", "mysql"),
 )
 _LONGEST = 10_000
 _KEYS = ("schema", "databases", "query", "ordered")
 _FIRST_LINE = re.compile(
-    r"^[ \t*]{0,8}(?:(?:final )?(?:answer|query|sql)(?: query)?\*{0,2}:[ *]{0,4})?"
+    r"^[ \t*]{0,8}?(?:(?:final )?(?:answer|query|sql)(?: query)?\*{0,2}:[ *]{0,4})?"
     r"(?P<sign>`|\*\*)?(?=(?:select|with|values)\b)",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -136,6 +139,8 @@ def find_query(reply: str) -> tuple[str | None, str]:
     if found.text is None:
         return None, found.reason
     text = found.text
+    if "\n" not in text:
+        text = unfenced(text)  # a fence within one line
     if found.rule == "answer" and not has_fence(text):
         text = text.strip("`")
     fenced = has_fence(text)

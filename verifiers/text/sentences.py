@@ -15,19 +15,20 @@ _BREAK = re.compile(  # blank lines; items of lists, quoted lines, headings
     r"\n[ \t]*(?=\n)|\n(?=[ \t]*(?:[-*+•>]|#{1,6}|\d{1,3}[.)])[ \t])"
 )
 _TITLE = frozenset(  # a capital follows these too
-    "capt cmdr col dr gen gov hon lt maj messrs mr mrs ms mt pres prof rev sen sgt st supt".split()
+    "capt cmdr col dr dra gen gov hon lt maj messrs mlle mme mr mrs ms mt mx pres prof rev sen sgt "
+    "sra srta st supt".split()
 )
 _MAYBE = frozenset(  # these end a sentence if a capital follows
-    "al approx apt ave cf co corp dept ed eds eq esp est etc fig figs inc jr ltd min no nos op p "
-    "pp sr univ vol vs".split()
+    "al approx apr apt aug ave cf co corp dec dept ed eds eq esp est etc feb fig figs inc jan jr "
+    "ltd min no nos nov oct op p pp sep sept sr univ vol".split()
 )
-_STARTERS = frozenset(  # after U.S. or p.m. any other capital may begin a name: the U.S. Army
+_STARTERS = frozenset(  # after U.S. or B. any other capital may belong to a name: the U.S. Army
     "a although an and as at but for he her his however i if in it its my nobody on our she since "
     "so that the their then there these they this those though we what when while who you "
     "your".split()
 )
 _NEVER = frozenset(["e.g", "i.e", "ph.d", "q.v"])
-_LAST = re.compile(r"(?:[^\W_]|\.(?=[^\W_]))+$")
+_LAST = re.compile(r"(?:[^\W_]|°|\.(?=[^\W_]))+$")
 _ELLIPSIS = re.compile(r"\.{2,}|…")
 
 
@@ -91,13 +92,16 @@ def _ends(block: str, dot: int, after: int, start: int) -> bool:
     low = word.lower()
     if low in _TITLE or low in _NEVER:
         return not follows
-    if "." in word and word[0].isalpha():
-        starts = (word.strip(",'’").lower() in _STARTERS for word in following)
-        return (follows.isupper() and any(starts)) or not following
+    starts = follows.isupper() and following[0].strip(",'’").lower() in _STARTERS
+    if ("." in word and word[0].isalpha()) or low in ("v", "vs"):
+        return starts or not following
     if low in _MAYBE:
         return not follows or follows.isupper()
     if len(word) == 1 and word.isupper() and word != "I":
-        return not follows or not follows.isupper()
+        if not starts:
+            return not follows.isupper()
+        line = block[max(start, dot - 99) : dot - 1].rpartition("\n")[2]
+        return has_content(line)  # else it is an option: A. The sea
     if word.isdigit() and len(word) <= 3:  # the number of an item, not the end of "in 1990."
         return has_content(block[start:dot].removesuffix(word).strip("*_#-•+>( \n\t"))
     return True

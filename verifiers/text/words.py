@@ -42,7 +42,10 @@ _ANYWHERE = re.compile(f"[{_SINGLE}{_UNSPACED}]")
 _WORDLIKE = re.compile(_MORE)
 _HIDDEN = re.compile(f"[{_INVISIBLE}]+")
 _COMMAND = re.compile(r"\\[A-Za-z]++")
-_STACKED = re.compile(r"[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+")
+_STACKED = re.compile(  # with the vowel signs of Arabic and Hebrew, and the tatweel
+    r"[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
+    r"\u0591-\u05bd\u05bf\u05c1\u05c2\u05c7\u0610-\u061a\u0640\u064b-\u0652\u0670]+"
+)
 _ALPHABETIC = re.compile(r"[^\W\d_]++")
 _ASCII_LETTER = re.compile(r"[A-Za-z]")
 # ∞ and ∅ are whole answers; half a surrogate pair is no character, and what holds one is no text.

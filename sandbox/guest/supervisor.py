@@ -169,6 +169,8 @@ class Supervisor:
         bounded = self.config["memory_cgroup"] and not request["less_memory"]
         memory = limits["memory_mib"] << 20
         limits["address_space"] = 0 if bounded else memory + self.own_address_space
+        # Deep recursion is common. Beside RLIMIT_AS the stacks of threads would not fit.
+        limits["stack"] = memory if bounded else 0
         limits["reads_all"] = self.reads_all
         limits["processes"] = limits["pids"] if self.config["process_limit"] else 0
         if self.tree is not None and not self.switches:
@@ -328,6 +330,7 @@ def _prepare_interpreter(config: dict[str, Any]) -> None:
     _unignore_signals()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.umask(0o022)
+    sys.set_int_max_str_digits(0)  # CPU time bounds it; programs of data sets print long integers
     random.seed(0)
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(0)

@@ -375,10 +375,7 @@ def _address_space() -> int:
 
 
 class _Memory:
-    """What the sandbox's control group counts, in version 2 or 1 of these.
-
-    Of its limit the latter says only whether that was ever reached.
-    """
+    """Counts of the sandbox's control group. Version 1 only says if the limit was ever reached."""
 
     def __init__(self) -> None:
         self.events = opened("/sys/fs/cgroup/memory.events")

@@ -186,7 +186,7 @@ class Guard:
 
         ours, theirs = socket.socketpair()
         numpy = importlib.util.find_spec("numpy")
-        ARRAYS[0] = numpy is not None and not isinstance(numpy.loader, RemoteLoader)
+        ARRAYS[:] = [numpy is not None and not isinstance(numpy.loader, RemoteLoader)] * 2
         code = _CANDIDATE.format(here=HERE, fd=theirs.fileno(), path=os.getcwd(), arrays=ARRAYS[0])
         self.process = subprocess.Popen(
             [sys.executable, "-s", "-c", code],

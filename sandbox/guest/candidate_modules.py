@@ -21,7 +21,7 @@ from .wire import ARRAYS
 def main(socket: int, folder: str, arrays: bool) -> None:
     """Do what the tests' process asks for, until it closes the socket."""
     os.chdir(folder)
-    ARRAYS[0] = arrays
+    ARRAYS[:] = arrays, arrays
     peer = Peer(socket, None)
 
     def find(keys: list[str]) -> dict[str, Any]:

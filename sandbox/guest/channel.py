@@ -36,7 +36,7 @@ from .remote import (
     set_origin,
 )
 from .values import decode_standard, encode_standard, is_kin, stays
-from .wire import content, decode, encode
+from .wire import ARRAYS, content, decode, encode
 
 LARGEST_MESSAGE = 64 << 20
 
@@ -386,6 +386,8 @@ class Peer:
             raise refused(f"{operation} is not allowed on this object")
         if operation == "call":
             positional, keywords = args
+            if ARRAYS[1] > ARRAYS[0]:  # they came as arrays, and go back as lists
+                data = tuple(map(self.encode, args))
             result = target(*positional, **keywords)
             reply = [self.encode(result)]
             if result is None and [self.encode(part) for part in args] != [*data]:

@@ -6,6 +6,7 @@ import _signal  # type: ignore[import-not-found]  # what signal is made of; no s
 import atexit
 import contextlib
 import functools
+import gc
 import io
 import linecache
 import os
@@ -249,11 +250,12 @@ def run_main(code: bytes) -> NoReturn:
             note(b"memory")
         show(error, hidden_frames=1)
         exit_code = 1
+    del compiled, module
     finish(exit_code)
 
 
 def finish(exit_code: int) -> NoReturn:
-    """Wait for threads, call atexit functions, flush, end."""
+    """Wait for threads, call atexit functions, free the program's objects, flush, end."""
     for last in (threading._shutdown, atexit._run_exitfuncs):  # type: ignore[attr-defined]
         try:  # noqa: SIM105 - contextlib.suppress costs twice as much, in every run
             last()
@@ -261,13 +263,25 @@ def finish(exit_code: int) -> NoReturn:
             pass
     for stream in (sys.stdout, sys.stderr):
         try:
-            stream.flush()
-        except BaseException:  # a closed or replaced stream; an interpreter gives 120 as well
+            if stream is not None and not getattr(stream, "closed", False):
+                stream.flush()
+        except BaseException:  # an interpreter gives 120 as well
             exit_code = exit_code or 120
+    _flush_files()
+    sys.modules.pop("__main__", None)
+    gc.collect()  # calls ``__del__`` of what is left
     if sys.__stdout__ is not None:
         with contextlib.suppress(BaseException):
             sys.__stdout__.flush()  # a program that has replaced sys.stdout may write to it at exit
     os._exit(exit_code)
+
+
+def _flush_files() -> None:
+    """Flush what a program opened, such as ``open(1, "w")``, and did not close."""
+    for found in gc.get_objects():
+        if type(found) in (io.TextIOWrapper, io.BufferedWriter):
+            with contextlib.suppress(BaseException):
+                found.flush()
 
 
 def flush() -> None:

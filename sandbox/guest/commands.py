@@ -41,8 +41,6 @@ def bounds(limits: dict[str, Any], request: dict[str, Any], bounded: bool) -> di
         "tmp_mib": max(limits["tmp_mib"], (request["blobs"][0] >> 20) + 1),
         "address_space": 0 if by_data else memory,
         "data": memory if by_data else 0,
-        # Deep recursion is common in C. Beside RLIMIT_AS the stacks of threads would not fit.
-        "stack": limits["memory_mib"] << 20 if bounded else 0,
     }
 
 

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import importlib
 import inspect
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -47,16 +48,10 @@ def compare_sizes(testing: bool) -> None:
     """
     numpy = importlib.import_module("numpy")
 
-    def is_empty(value: Any) -> bool:
-        try:
-            return bool(numpy.asarray(value).size == 0)
-        except ValueError:  # rows of several lengths
-            return False
-
     def guarded(compare: Callable[..., Any], asserts: bool) -> Callable[..., Any]:
         @functools.wraps(compare)
         def compared(*args: Any, **options: Any) -> Any:
-            if len(set(map(is_empty, [*args, *options.values()][:2]))) < 2:
+            if len(set(map(_is_empty, [*args, *options.values()][:2]))) < 2:
                 return compare(*args, **options)
             if asserts:
                 raise AssertionError("one is empty, and the other is not")
@@ -68,6 +63,21 @@ def compare_sizes(testing: bool) -> None:
         module = importlib.import_module(name)
         for function in _COMPARE[name]:
             setattr(module, function, guarded(getattr(module, function), name != "numpy"))
+
+
+def _is_empty(value: Any) -> bool:
+    try:
+        return bool(importlib.import_module("numpy").asarray(value).size == 0)
+    except ValueError:  # rows of several lengths
+        return False
+
+
+def operate(name: str, one: Any, other: Any) -> Any:
+    """Compare or subtract for the tests: of an empty result nothing differs from an array."""
+    arrays = [v for v in (one, other) if type(v).__name__ == "ndarray"]
+    if arrays and _is_empty(one) != _is_empty(other):
+        raise AssertionError("one is empty, and the other is not")
+    return getattr(operator, name)(one, other)
 
 
 def _forwarded(module: str, name: str, function: Callable[..., Any]) -> Callable[..., Any]:

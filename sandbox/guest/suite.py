@@ -21,6 +21,9 @@ _EXCEPTION = ("Error", "Exception", "Warning")
 CLASS_OF = "__class_of__"
 """The tests' name of :func:`~.library.class_of`."""
 
+OPERATE = "__operate__"
+"""The tests' name of :func:`~.library.operate`."""
+
 _LIBRARIES = {
     "np": "numpy",
     "numpy": "numpy",
@@ -160,9 +163,11 @@ class Suite:
         return {n.lineno for n in blocks if isinstance(n, ast.Raise) or _is_constant(n)}
 
     def compiled(self, statement: ast.stmt) -> types.CodeType:
-        """Compile a statement. The class of an object is asked for with CLASS_OF."""
+        """Compile a statement. CLASS_OF asks for classes; OPERATE guards NumPy's operators."""
         if self._asks_for_classes:
             statement = _Classes().visit(statement)
+        if "np." in self.text or "numpy" in self.text:
+            statement = _Operators().visit(statement)
         return compile(ast.Module([statement], []), "tests.py", "exec", dont_inherit=True)
 
     def _without_runners(self, body: list[ast.stmt]) -> list[ast.stmt]:
@@ -284,6 +289,23 @@ class _Classes(ast.NodeTransformer):
         if node.attr != "__class__" or not isinstance(node.ctx, ast.Load):
             return node
         call = ast.Call(ast.Name(CLASS_OF, ast.Load()), [node.value, ast.Constant(True)], [])
+        return ast.fix_missing_locations(ast.copy_location(call, node))
+
+
+class _Operators(ast.NodeTransformer):
+    """``a == b`` and ``a - b`` become calls, since NumPy takes an empty result for any array."""
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        """Replace what is inside, then the node."""
+        super().generic_visit(node)
+        match node:
+            case ast.Compare(one, [ast.Eq()], [other]):
+                name = "eq"
+            case ast.BinOp(one, ast.Sub(), other):
+                name = "sub"
+            case _:
+                return node
+        call = ast.Call(ast.Name(OPERATE, ast.Load()), [ast.Constant(name), one, other], [])
         return ast.fix_missing_locations(ast.copy_location(call, node))
 
 

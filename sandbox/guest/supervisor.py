@@ -46,6 +46,7 @@ _LIMITS = (
 
 CLOCKS_DIFFER = 0.1  # seconds by which two of the kernel's counts of a run may differ
 SHORTEST_CHECK = 0.02  # seconds between looks at the times of all processes
+_SLACK = 1 << 20  # bytes below a limit, for one that is reached
 KERNEL_CHECK = 0.01  # seconds between looks at what the kernel keeps for them
 
 
@@ -133,6 +134,9 @@ class Supervisor:
         for capture in captures:
             while not (capture.over or capture.ended) and capture.move():
                 pass
+        killed, full = self.memory.changes()
+        if killed and not full and self.tree is None:  # for others' memory: the run is repeated
+            sys.exit("guest: the machine ran out of memory, and not the sandbox")
         if end == "exit" and any(capture.over for capture in captures):
             end = "output"
         reply = {
@@ -143,7 +147,7 @@ class Supervisor:
             "wall_s": time.monotonic() - started,
             "cpu_s": max(usage["cpu"], self.clock.used() - CLOCKS_DIFFER),
             "rss_kib": usage["rss"],
-            "oom": self.tree is None and self.memory.was_exceeded(),
+            "oom": self.tree is None and killed,
             "strays": strays,
             "clean": self.files.wipe(uids) and self._is_unharmed(),
             "sizes": [capture.kept for capture in captures],
@@ -169,6 +173,8 @@ class Supervisor:
         bounded = self.config["memory_cgroup"] and not request["less_memory"]
         memory = limits["memory_mib"] << 20
         limits["address_space"] = 0 if bounded else memory + self.own_address_space
+        # Deep recursion is common. Beside RLIMIT_AS the stacks of threads would not fit.
+        limits["stack"] = memory if bounded else 0
         limits["reads_all"] = self.reads_all
         limits["processes"] = limits["pids"] if self.config["process_limit"] else 0
         if self.tree is not None and not self.switches:
@@ -328,6 +334,7 @@ def _prepare_interpreter(config: dict[str, Any]) -> None:
     _unignore_signals()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.umask(0o022)
+    sys.set_int_max_str_digits(0)  # CPU time bounds it; programs of data sets print long integers
     random.seed(0)
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(0)
@@ -368,17 +375,25 @@ def _address_space() -> int:
 
 
 class _Memory:
-    """Counts processes of this sandbox that the kernel killed for memory: cgroup v2, then v1."""
+    """Counts of the sandbox's control group. Version 1 only says if the limit was ever reached."""
 
     def __init__(self) -> None:
-        paths = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
-        self.file = next((file for file in map(opened, paths) if file is not None), None)
-        self.kills = number_after(self.file, b"oom_kill ")
+        self.events = opened("/sys/fs/cgroup/memory.events")
+        version_1 = ("oom_control", "max_usage_in_bytes", "limit_in_bytes")
+        self.files = [opened(f"/sys/fs/cgroup/memory/memory.{name}") for name in version_1]
+        self.before = self._read()
 
-    def was_exceeded(self) -> bool:
-        """Return whether it happened since the last call."""
-        before, self.kills = self.kills, number_after(self.file, b"oom_kill ")
-        return self.kills != before
+    def changes(self) -> tuple[bool, bool]:
+        """Return whether the kernel killed a process since, and whether our limit was reached."""
+        (kills, reached), self.before = self.before, self._read()
+        full = self.before[1] > (-_SLACK if self.events is None else reached)
+        return self.before[0] != kills, full
+
+    def _read(self) -> tuple[int, int]:
+        if self.events is not None:
+            return number_after(self.events, b"oom_kill "), number_after(self.events, b"max ")
+        kills, peak, limit = self.files
+        return number_after(kills, b"oom_kill "), number_after(peak, b"") - number_after(limit, b"")
 
 
 def main() -> NoReturn:

@@ -27,10 +27,11 @@ from typing import Any, NoReturn
 from .cases import BadTests, Case, Collector, MissingFixture, skips
 from .channel import Peer, PeerGone
 from .child import PEER_FD, REPORT_FD, sentence, write_all
-from .library import class_of, compare_sizes, forward
+from .library import class_of, compare_sizes, forward, operate
 from .pytest_stub import Failed, stand_in
 from .remote import Remote
-from .suite import CLASS_OF, SHARED, Suite
+from .suite import CLASS_OF, OPERATE, SHARED, Suite
+from .wire import ARRAYS
 
 CANDIDATE_GONE = 77
 """Exit code of the tests' process where the candidate's ended under it."""
@@ -203,6 +204,7 @@ class Runner:
         if "np." in suite.text or "numpy" in suite.text:
             with contextlib.suppress(ImportError):
                 compare_sizes("testing" in suite.text)
+                ARRAYS[0] = True
         sys.modules["tests"] = module
         sys.modules["pytest"] = stand_in()
         for name in suite.modules:
@@ -222,7 +224,7 @@ class Runner:
         """Find the program's global of this name, if any. The first request starts it."""
         if not self.started:
             self.started = True
-            self.peer.send(["load", *self.peer.shared])
+            self.peer.send(["load", ARRAYS[0], *self.peer.shared])
             hello = self.peer.receive()
             if hello[0] != "ready":
                 self.report.write(failed=[str(part) for part in hello[1:3]])
@@ -314,7 +316,8 @@ class Builtins(dict[str, Any]):
 
     def __init__(self, find: Callable[[str], dict[str, Any]]) -> None:
         names = ("__import__", "__build_class__")
-        super().__init__({name: getattr(builtins, name) for name in names}, **{CLASS_OF: class_of})
+        super().__init__({name: getattr(builtins, name) for name in names})
+        self.update({CLASS_OF: class_of, OPERATE: operate})
         self._find = find
 
     def __missing__(self, name: str) -> Any:

@@ -78,7 +78,7 @@ def decode_standard(tag: str, data: Any, decode: _Convert) -> Any:
         return importlib.import_module("uuid").UUID(hex=str(data))
     if tag == "array":
         return importlib.import_module("array").array(str(data[0]), decode(data[1]))
-    if tag == "ndarray" and ARRAYS[0] and _DTYPE.fullmatch(data[0]):
+    if tag == "ndarray" and ARRAYS[1] and _DTYPE.fullmatch(data[0]):
         numpy = importlib.import_module("numpy")
         return numpy.ndarray(tuple(data[1]), data[0], bytearray.fromhex(data[2]))
     collections = importlib.import_module("collections")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,8 @@ def f(x): return True
         "np.testing.assert_allclose(f(x), x / 4)",
         "np.testing.assert_almost_equal(f(x), x / 4)",
         "assert_array_almost_equal(f(x), x / 4)",
+        "assert np.all(np.abs(f(x) - np.array([x / 4])) < 1e-6)",
+        "assert (abs(np.array([f(x)]).ravel() - x / 4) < 1e-6).all()",
     ],
 )
 def test_nothing_is_close_to_no_number(compare: str) -> None:
@@ -136,6 +139,43 @@ def test_nothing_is_close_to_no_number(compare: str) -> None:
         assert box.check_tests("def f(x): return []", tests.replace("x / 4", "[]")).solved
         ragged = "import numpy as np\nnp.testing.assert_equal(f(1), [[1], [1, 2]])"
         assert box.check_tests("def f(x): return [[1], [1, 2]]", ragged).solved
+
+
+@pytest.fixture(scope="module")
+def numpy_box() -> Iterator[Sandbox]:
+    pytest.importorskip("numpy")
+    with Sandbox(backend="bwrap", slots=1, preload=["numpy"]) as found:
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("code", "tests", "solved"),
+    [
+        ("def f(a): return a * 2", "assert (f(np.array([1, 2])) == np.array([2, 4])).all()", True),
+        ("def f(a): return a.mean()", "assert f(np.array([[1, 2]])) == 1.5", True),
+        ("def f(*, a): return a['x'].shape[1]", "assert f(a={'x': np.zeros((3, 2))}) == 2", True),
+        ("def f(a): return max(a)", "assert f(np.array([1, 3])) == 3", True),
+        ("def f(g): return g(np.array([1, 2]))", "assert f(lambda a: sum(a)) == 3", True),
+        ("def f(a): pass", "x = [np.zeros(2)]\nf(x)\nassert isinstance(x[0], np.ndarray)", True),
+        ("def f(a): return []", "assert f(np.array([])) == []", True),
+        ("def f(a): return []", "assert (f(np.array([])) == np.array([])).all()", True),
+        ("def f(a): return []", "assert (f(np.array([1])) == np.array([5])).all()", False),
+        ("def f(a): return [[]]", "assert np.all(f(np.array([1])) == np.array([5]))", False),
+        ("def f(a): return np.zeros((0, 2))", "assert (f(0) == np.array([5, 6])).all()", False),
+        (
+            "import sys\nfor m in [*sys.modules.values()]:\n"
+            "    if hasattr(m, 'ARRAYS'): m.ARRAYS[0] = True\n"
+            "def f(a): return np.zeros((0, 2))",
+            "assert (f(0) == np.array([5, 6])).all()",
+            False,
+        ),
+    ],
+)
+def test_arrays_reach_the_program_and_return_as_lists(
+    numpy_box: Sandbox, code: str, tests: str, solved: bool
+) -> None:
+    given = "import numpy as np\n"
+    assert numpy_box.check_tests(given + code, given + tests).solved is solved
 
 
 def test_an_array_of_the_programs_is_no_address_in_the_tests(box: Sandbox) -> None:

@@ -139,6 +139,25 @@ def test_output_before_a_timeout_is_kept(box: Sandbox) -> None:
     assert (result.status, result.stdout) == (RunStatus.TIMEOUT, "so far\n")
 
 
+@pytest.mark.parametrize(
+    ("code", "printed"),
+    [
+        ("import sys\nprint(1)\nsys.stdout.close()", "1\n"),
+        ("import sys\nprint(1)\nsys.stderr.close()", "1\n"),
+        ("import sys\nprint(1)\nsys.stdout.flush()\nsys.stdout = None", "1\n"),
+        ("write = open(1, 'w').write\ndef f(): write('1')\nf()", "1"),
+        ("import os\nout = os.fdopen(1, 'wb')\ndef f(): out.write(b'1')\nf()", "1"),
+        ("out = open('/dev/stdout', 'w')\nout.write('1')", "1"),
+        ("class A:\n    def __del__(self): print(N)\nN = 1\na = A()", "1\n"),
+        ("def f():\n    try: yield 1\n    finally: print(2)\nx = f()\nprint(next(x))", "1\n2\n"),
+        ("import os\nprint(1, flush=True)\nos.close(1)\nprint(2)", None),
+    ],
+)
+def test_the_end_is_an_interpreters(box: Sandbox, code: str, printed: str | None) -> None:
+    result = box.run(code)
+    assert (result.stdout if result.status is RunStatus.OK else None) == printed, result
+
+
 FIDELITY = [
     "import inspect\ndef f(): return 1\nassert 'return 1' in inspect.getsource(f)",
     "import pickle\nclass A: pass\nassert type(pickle.loads(pickle.dumps(A()))) is A",
@@ -163,6 +182,9 @@ FIDELITY = [
     "\ufeff# a byte order mark",
     "def f(n): return n and 1 + f(n - 1)\nf(998)",  # what the limit of 1,000 leaves
     "import locale\nlocale.setlocale(locale.LC_ALL, '')",
+    "print(int(str(7 ** 6000)) % 10)",
+    "import functools, sys\nsys.setrecursionlimit(10 ** 6)\n"
+    "@functools.cache\ndef f(n): return n and 1 + f(n - 1)\nassert f(50_000) == 50_000",
 ]
 
 

@@ -6,10 +6,13 @@ import json
 import socket
 import struct
 import threading
+from pathlib import Path
 
 import pytest
 
 from assay.sandbox.backends.slot import Origin, Request, Slot, SlotBroken
+from assay.sandbox.guest import supervisor
+from assay.sandbox.guest.kernel_memory import opened
 from assay.sandbox.limits import Limits
 
 GREETING = json.dumps({"ready": 1, "python": "3.11", "switches": False}).encode()
@@ -58,3 +61,35 @@ def _close_while_it_begins() -> None:
     for end in (far, *others):
         end.close()
     assert broken, "the run waits still, though its slot was closed"
+
+
+COUNTS = {
+    "2": ("memory.events", "low 0\nhigh 0\nmax {reached}\noom 0\noom_kill {kills}\n"),
+    "1": ("memory/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill {kills}\n"),
+}
+
+
+@pytest.mark.parametrize("version", COUNTS)
+def test_a_kill_below_the_limit_is_for_others_memory(
+    version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = "/sys/fs/cgroup"
+    monkeypatch.setattr(supervisor, "opened", lambda p: opened(p.replace(home, str(tmp_path))))
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "memory/memory.limit_in_bytes").write_text("301989888\n")
+    name, text = COUNTS[version]
+
+    def write(kills: int, reached: int) -> None:
+        (tmp_path / name).write_text(text.format(kills=kills, reached=reached))
+        peak = 301989888 if reached else 280000000
+        (tmp_path / "memory/memory.max_usage_in_bytes").write_text(f"{peak}\n")
+
+    write(0, 0)
+    memory = supervisor._Memory()
+    assert memory.changes() == (False, False)
+    write(1, 0)
+    assert memory.changes() == (True, False)
+    write(1, 0)
+    assert memory.changes() == (False, False)
+    write(2, 3)
+    assert memory.changes() == (True, True)

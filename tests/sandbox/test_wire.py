@@ -293,7 +293,7 @@ def test_arrays_stay_arrays_where_both_ends_have_numpy(monkeypatch) -> None:
     numpy = pytest.importorskip("numpy")
     peer = Peer(-1, None)
     assert peer.decode(peer.encode(numpy.array([1, 2]))) == [1, 2]
-    monkeypatch.setattr(wire, "ARRAYS", [True])
+    monkeypatch.setattr(wire, "ARRAYS", [True, True])
     monkeypatch.setattr(values, "ARRAYS", wire.ARRAYS)
     for array in (
         *(numpy.zeros((0, 3)), numpy.array(3.0), numpy.arange(6).reshape(2, 3).T),

@@ -293,14 +293,14 @@ class _Classes(ast.NodeTransformer):
 
 
 class _Operators(ast.NodeTransformer):
-    """``a == b`` and ``a - b`` become calls, since NumPy takes an empty result for any array."""
+    """``a == b``, ``a != b`` and ``a - b`` become calls: to NumPy an empty array is like any."""
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         """Replace what is inside, then the node."""
         super().generic_visit(node)
         match node:
-            case ast.Compare(one, [ast.Eq()], [other]):
-                name = "eq"
+            case ast.Compare(one, [ast.Eq() | ast.NotEq() as operation], [other]):
+                name = "eq" if isinstance(operation, ast.Eq) else "ne"
             case ast.BinOp(one, ast.Sub(), other):
                 name = "sub"
             case _:

@@ -161,6 +161,7 @@ def numpy_box() -> Iterator[Sandbox]:
         ("def f(a): return []", "assert (f(np.array([])) == np.array([])).all()", True),
         ("def f(a): return []", "assert (f(np.array([1])) == np.array([5])).all()", False),
         ("def f(a): return [[]]", "assert np.all(f(np.array([1])) == np.array([5]))", False),
+        ("def f(a): return []", "assert not (f(np.array([1])) != np.array([5])).any()", False),
         ("def f(a): return np.zeros((0, 2))", "assert (f(0) == np.array([5, 6])).all()", False),
         (
             "import sys\nfor m in [*sys.modules.values()]:\n"

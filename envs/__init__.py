@@ -188,6 +188,6 @@ for _name in ("Arithmetic", *PUZZLES, *LIBRARY, "CodeRepair"):
     retire(
         f"assay/{_name}-v0",
         f"assay/{_name}-v1",
-        "Version 0.2 mended how replies are read and judged, so it pays differently.",
+        "Ids of version 0.1 end in -v0, and replies are read and judged differently since then.",
         substitute=True,
     )

@@ -35,8 +35,8 @@ class Arithmetic(TextEnv):
         render_mode: ``"ansi"`` or ``None``.
 
     Raises:
-        ValueError: ``digits`` is not from 1 to 100, ``terms`` not from 2 to 30, or an operator
-            is unknown.
+        ValueError: ``digits`` is not from 1 to 100, ``terms`` not from 2 to 30, an operator is
+            unknown, or a product of all terms may have more than 2,000 digits.
     """
 
     def __init__(
@@ -56,6 +56,8 @@ class Arithmetic(TextEnv):
             raise ValueError(f"terms must be from 2 to 30, got {terms}")
         if not operators or set(operators) - set(_DO):
             raise ValueError(f"operators must be some of '+-*', got {operators!r}")
+        if "*" in operators and digits * terms > 2000:
+            raise ValueError(f"digits * terms must be at most 2000, got {digits * terms}")
 
         make = partial(_task, digits=digits, operators=operators, terms=terms, think=think)
         name = f"Arithmetic-{digits}-{operators}" + (f"-{terms}" if terms > 2 else "")

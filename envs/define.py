@@ -14,8 +14,9 @@ from .datasets.bad_rows import OnBadRows
 from .datasets.reading import Row
 from .datasets.source import Generated, Split
 from .datasets.table import Draw, Drawn, Filled, Parting, Table, read_table
+from .datasets.tabular import frame_rows
 from .registry import register
-from .task import Conversation, Task
+from .task import Conversation, Task, check_message
 from .text_env import TextEnv
 
 _MakeTask = TypeVar("_MakeTask", bound=Callable[..., Task])
@@ -96,7 +97,7 @@ def register_rows(
 
     Args:
         id: ``namespace/Name-vN``.
-        rows: a list of dicts; a pandas DataFrame; a file, folder or hub name
+        rows: a list of dicts; a table of pandas, pyarrow or polars; a file, folder or hub name
             (:func:`~assay.envs.read_rows`); ``{"train": ..., "test": ...}`` of these; or a function
             that makes one row from a random generator, for tasks without end.
         prompt: a template, ``"Capital of {country}?"``; or the slot of a column of chat messages,
@@ -140,9 +141,12 @@ def register_rows(
         raise ValueError(f"prompt must be a template or chat messages of templates, got {prompt!r}")
     if not isinstance(reference, str | Sequence | Mapping):
         raise ValueError(f"reference must name a column, or several, got {reference!r}")
+    for message in () if isinstance(prompt, str) else prompt:
+        check_message(message)
     rule = Parting(test_share, split_salt)
     to_task = Filled(prompt, reference, solution, tuple(metadata), task_id)
     if callable(rows):
+        _refuse_signature(id, rows, "a random generator")
         build = _over_a_generator(id, Drawn(rows, to_task), rubric, rule)
     else:
         build = _over_rows(id, rows, to_task, rubric, rule)
@@ -167,7 +171,7 @@ def _over_a_generator(
 def _over_rows(
     name: str, rows: Table, to_task: Callable[[Row], Task], rubric: VerifierLike, rule: Parting
 ) -> Callable[..., TextEnv]:
-    judge = _judge(rubric, rule.test_share)
+    judge, rows = _judge(rubric, rule.test_share), frame_rows(rows)
     if isinstance(rows, Mapping) and (not rows or set(rows) - {"train", "test"}):
         raise ValueError(f"{name}: rows by split are 'train' and 'test', got {sorted(rows)}")
     if not isinstance(rows, str | Path | Iterable):

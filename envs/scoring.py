@@ -18,6 +18,7 @@ from .datasets.reading import DataError, read_values
 from .datasets.source import Rows, Source
 from .task import Task
 from .text_env import TextEnv
+from .trl.tools import text_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,8 @@ class Scored:
 def read_completions(path: str | Path, source: Source) -> list[StoredCompletion]:
     """Read rows ``{"task": <task id or row number>, "completion": <text>}``.
 
+    A completion may be chat messages, of which the last, the assistant's, is read.
+
     A string names a task by its id; an integer names it by its place, from 0, and so do digits in
     a string, as a CSV file has them. Where ids are digits, both name a task by its id.
 
@@ -132,8 +135,14 @@ def _stored(
                 f"{', or name the environment' if field == 'reference' else ''}"
             )
         text = row["completion"]
+        last = text[-1] if isinstance(text, list) and text else text
+        if isinstance(last, dict) and last.get("role") == "assistant":  # a chat, as TRL stores it
+            text = text_of(last)
         if not isinstance(text, str):
-            raise DataError(f"{place}: completion must be text, got {type(text).__name__}")
+            raise DataError(
+                f"{place}: completion must be text, or chat messages that end with the "
+                f"assistant's, got {type(text).__name__}"
+            )
         rows.append(StoredCompletion(number, task_of(row, number, place), text))
     if not rows:
         raise DataError(f"{path} holds no rows")

@@ -26,7 +26,7 @@ from .tabular import Frame, frame_rows
 
 Place = Iterable[Row] | str | Path
 Table = Place | Frame | Mapping[Split, Place | Frame]
-"""Rows: a list; a pandas DataFrame; a file, a folder, a hub name; or these by split."""
+"""Rows: a list; a pandas, pyarrow or polars table; a file, folder, hub name; or these by split."""
 
 Draw = Callable[[np.random.Generator], Row]
 """Makes one row."""

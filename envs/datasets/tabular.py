@@ -60,12 +60,13 @@ def read_csv(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def frame_rows(data: Any) -> Any:
-    """Return the rows of a pandas DataFrame as dicts, with None for what is missing.
+    """Return the rows of a table of pandas, pyarrow or polars as dicts, None for what is missing.
 
-    Anything else is returned as it is. pandas is not imported.
+    Anything else is returned as it is. No library is imported.
     """
     if not is_frame(data):
-        return data
+        read = getattr(data, "to_pylist", None) or getattr(data, "to_dicts", None)
+        return read() if read else data
     names = [str(name) for name in data.columns]
     if len(set(names)) < len(names):
         raise DataError(f"the data frame names a column twice: {', '.join(names)}")

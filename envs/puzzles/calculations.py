@@ -79,6 +79,7 @@ class BaseConversion(PuzzleEnv):
             f"The number {written} is written in base {source}. Write it in base {target}, by its "
             "digits alone.",
             np.base_repr(value, target),
+            reference=f"{np.base_repr(value, target)}_{{{target}}}",  # which a reply may leave out
         )
 
 
@@ -128,18 +129,21 @@ class LinearSystem(PuzzleEnv):
             matrix = rng.integers(-largest, largest + 1, size=(size, size))
         values = rng.integers(-largest, largest + 1, size=size)
         names = "xyzw"[:size]
+        answer = f"({', '.join(map(str, values.tolist()))})"
         equations = "\n".join(
             f"{_linear(row, names)} = {total}"
             for row, total in zip(matrix.tolist(), (matrix @ values).tolist(), strict=True)
         )
         return _boxed(
             f"Solve for {', '.join(names)}:\n{equations}\nGive the values as ({', '.join(names)}).",
-            f"({', '.join(map(str, values.tolist()))})",
+            answer,
+            reference=f"({', '.join(names)}) = {answer}",  # the names' order is not the alphabet's
         )
 
 
-def _boxed(text: str, value: str) -> Puzzle:
-    return Puzzle(f"{text} Put the answer in \\boxed{{}}.", value, rf"\boxed{{{value}}}")
+def _boxed(text: str, value: str, *, reference: str = "") -> Puzzle:
+    prompt = f"{text} Put the answer in \\boxed{{}}."
+    return Puzzle(prompt, reference or value, rf"\boxed{{{value}}}")
 
 
 def _polynomial(coefficients: list[int]) -> str:

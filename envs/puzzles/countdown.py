@@ -29,7 +29,7 @@ class Countdown(TextEnv):
         render_mode: ``"ansi"`` or ``None``.
 
     Raises:
-        ValueError: ``numbers`` is not from 2 to 8, or ``largest`` is below 2.
+        ValueError: ``numbers`` is not from 2 to 8, or ``largest`` not from 2 to 999,999,999.
     """
 
     def __init__(
@@ -44,8 +44,8 @@ class Countdown(TextEnv):
     ) -> None:
         if not 2 <= numbers <= 8:
             raise ValueError(f"numbers must be from 2 to 8, got {numbers}")
-        if largest < 2:
-            raise ValueError(f"largest must be at least 2, got {largest}")
+        if not 2 <= largest < 10**9:
+            raise ValueError(f"largest must be from 2 to 999,999,999, got {largest}")
 
         make = partial(_task, numbers=numbers, largest=largest, think=think)
         super().__init__(

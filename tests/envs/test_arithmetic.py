@@ -79,6 +79,15 @@ def test_terms_out_of_range_are_refused(terms) -> None:
         make("assay/Arithmetic-v1", terms=terms)
 
 
+def test_products_are_as_long_as_a_reply_may_be() -> None:
+    """Those of more than 160 digits were refused, and of 2,000 had no score."""
+    env = make("assay/Arithmetic-v1", digits=100, terms=20, operators="*")
+    task = env.task(0)
+    assert env.rubric.verify(task.reference, task.reference).score == 1.0
+    with pytest.raises(ValueError, match="at most 2000, got 3000"):
+        make("assay/Arithmetic-v1", digits=100, terms=30, operators="+*")
+
+
 def test_two_terms_are_the_sums_they_were() -> None:
     plain, named = make("assay/Arithmetic-v1"), make("assay/Arithmetic-v1", terms=2)
     assert [plain.task(i) for i in range(20)] == [named.task(i) for i in range(20)]

@@ -267,6 +267,30 @@ def test_a_rubric_may_be_named_or_a_class(rubric) -> None:
     assert env.step(env.task(0).reference)[1] == 1.0
 
 
+def test_tables_of_pyarrow_are_rows() -> None:
+    arrow = pytest.importorskip("pyarrow")
+    table = arrow.table({"q": [f"q{n}" for n in range(20)], "a": [str(n) for n in range(20)]})
+    columns = {"prompt": "{q}", "reference": "a", "rubric": "Exact"}
+    for name, rows in (("Arrow", table), ("ArrowSplit", {"train": table})):
+        register_rows(f"doctest/{name}-v0", rows, **columns)
+        assert make(f"doctest/{name}-v0").task(0).reference == "0"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "rows", "words"),
+    [
+        ([{"role": "user"}], [{"q": "1", "a": "1"}], "needs 'role' and 'content'"),
+        (["{q}"], [{"q": "1", "a": "1"}], "needs 'role' and 'content'"),
+        ("{q}", lambda: {"q": "1", "a": "1"}, "must take one argument, a random generator"),
+    ],
+)
+def test_prompts_and_generators_that_cannot_be_used_are_refused_at_once(
+    prompt, rows, words
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        register_rows("doctest/None-v0", rows, prompt=prompt, reference="a", rubric="Exact")
+
+
 def test_what_makes_no_environment_is_refused() -> None:
     columns = {"prompt": "{q}", "reference": "a"}
     for rows, rubric, words in (

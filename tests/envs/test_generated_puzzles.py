@@ -1,6 +1,7 @@
 """Generated puzzles: solvable, and where they say so in one way only, by solvers written anew."""
 
 import json
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from itertools import combinations_with_replacement, permutations, product
@@ -54,6 +55,37 @@ def containers(value):
         yield value
         for item in value.values() if isinstance(value, dict) else value:
             yield from containers(item)
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "score"),
+    [
+        ("BaseConversion", "{0}_{{{1}}}", 1.0),
+        ("BaseConversion", "{0}", 1.0),
+        ("BaseConversion", "{0}_{{10}}", 0.0),
+        ("LinearSystem", "x = {0}, y = {1}, z = {2}, w = {3}", 1.0),
+        ("LinearSystem", "w = {3}, x = {0}, y = {1}, z = {2}", 1.0),
+        ("LinearSystem", "({0}, {1}, {2}, {3})", 1.0),
+        ("LinearSystem", "w = {0}, x = {1}, y = {2}, z = {3}", 0.0),
+        ("Remainder", "{0} \\bmod {1}", 0.0),
+    ],
+)
+def test_calculations_are_read_as_they_are_asked_for(name, form, score) -> None:
+    """A base may be named, unknowns are what they are called, a product is no remainder."""
+    env = make(f"assay/{name}-v1", level={"LinearSystem": 5, "Remainder": 2}.get(name, 4))
+    for task in map(env.task, range(5)):
+        values = {
+            "BaseConversion": lambda t: [t.solution[7:-1], re.findall(r"base (\d)", t.text)[1]],
+            "LinearSystem": lambda t: t.solution[8:-2].split(", "),
+            "Remainder": _product,
+        }[name](task)
+        reply = rf"\boxed{{{form.format(*values)}}}"
+        assert env.rubric.verify(reply, task.reference).score == score, reply
+
+
+def _product(task) -> list[int]:
+    a, b, divisor = map(int, re.findall(r"\d+", task.text))
+    return [a * b, divisor]
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -89,7 +89,8 @@ def test_digits_name_an_id_before_a_place(tmp_path, ids, key, found) -> None:
         ({"task": 1.5, "completion": ""}, "line 2: task must be a task id or a row number"),
         ({"task": True, "completion": ""}, "line 2: task must be a task id or a row number"),
         ({"task": 0}, "line 2: a row needs the fields 'task' and 'completion'"),
-        ({"task": 0, "completion": None}, "line 2: completion must be text, got NoneType"),
+        ({"task": 0, "completion": None}, "line 2: completion must be text, .* got NoneType"),
+        ({"task": 0, "completion": [{"role": "user", "content": "0"}]}, "line 2: completion must"),
         ([], "line 2: a row needs"),
     ],
 )
@@ -97,6 +98,14 @@ def test_each_bad_row_names_its_line(tmp_path, env, row, words) -> None:
     path = write(tmp_path / "c.jsonl", [{"task": 0, "completion": "0"}, row])
     with pytest.raises(DataError, match=words):
         read_completions(path, env.source)
+
+
+def test_a_completion_may_be_a_chat(tmp_path, env) -> None:
+    said = {"role": "assistant", "content": "4"}
+    parts = {"role": "assistant", "content": [{"type": "text", "text": "4"}]}
+    rows = [[{"role": "user", "content": "5"}, said], said, [parts]]
+    path = write(tmp_path / "c.jsonl", [{"task": 0, "completion": row} for row in rows])
+    assert [row.text for row in read_completions(path, env.source)] == ["4"] * 3
 
 
 def test_missing_and_empty_files_are_named(tmp_path, env) -> None:

@@ -3,6 +3,7 @@
 import doctest
 import json
 import pickle
+import sys
 from collections.abc import Iterator
 from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
@@ -235,6 +236,8 @@ def test_a_verifier_that_raises_is_at_fault_itself() -> None:
     assert (verdict.status, verdict.score) == (Status.VERIFIER_ERROR, None)
     assert verdict.reason == "KeyError: 'weights'"
     assert Verifier().verify("a", "b").status is Status.VERIFIER_ERROR
+    left = FunctionVerifier(lambda reply, _: sys.exit(reply)).verify_many(["a", "b"], [0, 0])
+    assert [v.reason for v in left] == ["SystemExit: a", "SystemExit: b"]
 
 
 def test_examples_in_the_docs_hold() -> None:

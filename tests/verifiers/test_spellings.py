@@ -8,16 +8,24 @@ import pytest
 
 from assay.verifiers import (
     SQL,
+    CoinChange,
+    Colouring,
     Countdown,
     GraphPath,
+    Hanoi,
     Integral,
+    KnightsAndKnaves,
+    MagicSquare,
+    Math,
     MultipleChoice,
     Queens,
     RegexSynthesis,
     ShortAnswer,
     Status,
+    SubsetSum,
     Sudoku,
     Verifier,
+    WaterJugs,
 )
 from assay.verifiers.catalogue import Example, examples
 
@@ -100,6 +108,55 @@ def _replaced(value: Any, path: tuple[Any, ...], new: Any) -> Any:
     changed = copy.copy(value)
     changed[path[0]] = _replaced(value[path[0]], path[1:], new)
     return changed
+
+
+COINS, BAG = {"coins": [1, 5, 8], "amount": 10}, {"numbers": [3, 5, 8, 13], "target": 16}
+TOWER = {"start": [[2, 1], [], []], "goal": [[], [], [2, 1]]}
+JUGS = {"capacities": [3, 5], "target": 2}
+SQUARE = {"square": [[8, 0, 6], [0, 5, 0], [0, 0, 2]]}
+EDGE = {"edges": [["A", "B"]], "colours": ["red", "blue"]}
+BOTH = ["and", ["knight", 0], ["knight", 1]]
+LIARS = {"people": ["Ann", "Bob"], "statements": [["says", 0, BOTH]]}
+TICKS = "| | Knight | Knave |\n|---|---|---|\n| Ann | ✓ | |\n| Bob | | ✓ |"
+EXACT = Math(worked_out=True)
+
+
+@pytest.mark.parametrize(
+    ("verifier", "reference", "reply", "score"),
+    [
+        (CoinChange(), COINS, "10 = 5 + 5", 1.0),
+        (CoinChange(), COINS, "10 = 8 + 1 + 1", 0.0),
+        (CoinChange(), {"coins": [1, 5, 10], "amount": 10}, "10 = 10", 1.0),
+        (CoinChange(), {"coins": [1, 5, 10], "amount": 10}, "10 =", 0.0),
+        (SubsetSum(), BAG, "16 = 3 + 13", 1.0),
+        (SubsetSum(), BAG, "16 = 3 + 8", 0.0),
+        (SubsetSum(), BAG, "16 = 16", 0.0),
+        (Hanoi(), TOWER, "to B from A, to C from A, to C from B", 1.0),
+        (Hanoi(), TOWER, "Move disk 1 onto B from A, A to C, B to C", 1.0),
+        (Hanoi(), TOWER, "to A from B, to A from C, to B from C", 0.0),
+        (Hanoi(), TOWER, "A<-B, A<-C, B<-C", 0.0),
+        (WaterJugs(), JUGS, "Fill B. Pour into A from B.", 1.0),
+        (WaterJugs(), JUGS, "FILL B, POUR WATER INTO JUG B FROM JUG A", 0.0),
+        (MagicSquare(), SQUARE, "8-1-6\n3 - 5 - 7\n4 9 2", 1.0),
+        (MagicSquare(), SQUARE, "-8 -1 -6\n-3 -5 -7\n-4 -9 -2", 0.0),
+        (Colouring(), EDGE, "Vertex A: red, vertex B: blue", 1.0),
+        (Colouring(), EDGE, "Vertex A: red, vertex B: red", 0.0),
+        (KnightsAndKnaves(), LIARS, "Ann: knight ✓\nBob: knight ✓", 1.0),
+        (KnightsAndKnaves(), LIARS, TICKS, 0.0),  # both were read as knaves
+        (EXACT, "6", r"\boxed{6 \bmod 8}", 1.0),
+        (EXACT, "6", r"\boxed{14 \bmod 8}", 0.0),
+        (EXACT, "6", r"\boxed{2 \cdot 3 \pmod 8}", 0.0),
+        (EXACT, "7", r"\boxed{-3 \bmod 10}", 0.0),
+        (Math(), "6", r"\boxed{14 \bmod 8}", 1.0),
+        (EXACT, "1021_{4}", r"\boxed{1,021}", 1.0),
+        (Math(), "7" * 200, "7" * 200, 1.0),
+        (Math(), "7" * 160, "7" * 161, 0.0),
+    ],
+)
+def test_forms_in_which_answers_are_written(
+    verifier: Verifier, reference: Any, reply: str, score: float
+) -> None:
+    assert verifier.verify(reply, reference).score == score
 
 
 PUZZLES = {type(e.verifier): e for e in examples() if ".puzzles." in type(e.verifier).__module__}

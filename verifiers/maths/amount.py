@@ -233,7 +233,7 @@ def same_bases(a: Shape, b: Shape, on: Comparison) -> bool:
         return a.parts == b.parts and a.mark == b.mark
     if b.kind is Kind.BASE and b.mark == "10":
         return a.number is not None and b.parts[0].isdigit() and a.number.value == int(b.parts[0])
-    left_out = a.kind is Kind.BASE and b.text.lstrip("0") == a.parts[0]
+    left_out = a.kind is Kind.BASE and b.text.replace(",", "").lstrip("0") == a.parts[0]
     return left_out and on.how.units and on.note("the base is left out")
 
 
@@ -247,6 +247,8 @@ def same_congruences(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | N
         if other.number is None or congruence.parts[0] or not on.how.units:
             return False
         value, modulus = _whole(other.text), int(congruence.mark)
+        if on.how.worked_out and congruence is b and rest != value:
+            return False  # the remainder is to be worked out: not 14 mod 8
         if rest is not None and value is not None and 0 <= value < modulus:
             return (rest - value) % modulus == 0 and on.note("the modulus is left out")
         if on.same(congruence.parts[1], other.text, depth + 1) is not True:

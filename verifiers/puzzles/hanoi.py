@@ -177,16 +177,17 @@ def _scattered(peg: int, goal: Disks) -> tuple[Move, ...]:
 _TOKEN = re.compile(
     r"\b(?:disk|disc|ring)[\s#:\"']{0,4}(\d{1,3})\b"  # a disk that is named
     r"|\b\d{1,4}[.):](?=\s|[A-Za-z])"  # the number of a step
-    r"|\b(\d{1,3})\b|([A-Za-z]+)|[-\s,;:.()\[\]{}<>\"'#=|→⟶⇒➔➜]+|(.)",
+    r"|\b(\d{1,3})\b|([A-Za-z]+)|[-\s,;:.()\[\]{}>\"'#=|→⟶⇒➔➜]+|(.)",
     re.IGNORECASE | re.ASCII,
 )
 _NOISE_WORDS = "move the disk disc ring from to into onto peg rod pole tower top then"
 _NOISE = frozenset(_NOISE_WORDS.split())
+_TOWARDS = frozenset({"to", "into", "onto"})
 
 
 def _moves(text: str, pegs: str) -> Iterator[tuple[int, int, int]]:
     """Yield for each move the disk it names, 0 for none, and its two pegs."""
-    disk, taken = 0, ""
+    disk, taken, backwards = 0, "", False
     for token in _TOKEN.finditer(text):
         named, bare, word, odd = token.groups()
         if number := named or bare:
@@ -198,13 +199,15 @@ def _moves(text: str, pegs: str) -> Iterator[tuple[int, int, int]]:
         elif word and word.casefold() not in _NOISE:
             if len(word) > 2 or not set(word.upper()) <= set(pegs):
                 raise Unreadable(f"{shown(word, 40)} is no peg; the pegs are {', '.join(pegs)}")
-            taken += word.upper()
+            taken = word.upper() + taken if backwards else taken + word.upper()
+        elif word:
+            backwards |= word.casefold() in _TOWARDS and not taken  # onto C from A
         elif odd:
             raise Unreadable(f"unexpected {odd!r}")
         if len(taken) > 2:
             raise Unreadable("a move has two pegs")
         if len(taken) == 2:
             yield disk, pegs.index(taken[0]), pegs.index(taken[1])
-            disk, taken = 0, ""
+            disk, taken, backwards = 0, "", False
     if disk or taken:
         raise Unreadable("the last move is not complete")

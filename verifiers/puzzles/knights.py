@@ -24,6 +24,7 @@ _BESIDE = frozenset(
         "here final name person role type identity must be conclusion"
     )
 )
+_TICKS = frozenset("✓✔☑✅✗✘☒❌")
 _MOST = 12
 
 
@@ -87,6 +88,8 @@ def _read(text: str, people: Sequence[str]) -> list[bool]:
         raise Unreadable("a question is no answer")
     marks = _marks(text, people)
     role_first = bool(marks) and isinstance(marks[0], bool)  # Knights: Ann. Knaves: Bob
+    if role_first and _TICKS.intersection(text):
+        raise Unreadable("a tick below a role is not read")
     found: dict[int, bool] = {}
     waiting: list[int] = []
     role: bool | None = None

@@ -13,7 +13,7 @@ from .reading import Unreadable, whole_numbers
 
 Square = tuple[int, ...]
 
-_SEPARATOR = re.compile(r"[\s,;|\[\](){}&-]+")
+_SEPARATOR = re.compile(r"(?:[\s,;|\[\](){}&]|(?<=\d)-|-(?!\d))+")
 _SEARCH = 20_000
 """Steps of the search for a solution."""
 

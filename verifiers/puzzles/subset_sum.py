@@ -57,6 +57,8 @@ def addends(text: str, total: int) -> tuple[list[int], str | None]:
         Unreadable: there are no numbers, or something else among them.
     """
     left, equals, right = text.partition("=")
+    if equals and left.strip() == str(total):  # 16 = 3 + 13
+        left, right = right, left
     if equals and whole_numbers(right, _SEPARATOR) != [total]:
         return [], f"says {shown(right.strip(), 40)} but the total must be {total}"
     return whole_numbers(left, _SEPARATOR), None

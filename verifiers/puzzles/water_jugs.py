@@ -129,12 +129,14 @@ _NOISE = frozenset({"jug", "the", "from", "to", "into", "in", "out", "up", "then
 
 def _steps(text: str, jugs: str) -> Iterator[Step]:
     """Yield the steps; a verb may be missing if water is poured."""
-    verb, taken = "", ""
+    verb, taken, backwards = "", "", False
     for token in _TOKEN.finditer(text):
         word, odd = token.groups()
         if odd:
             raise Unreadable(f"unexpected {odd!r}")
         if not word or word.casefold() in _NOISE:
+            towards = (word or "").casefold() in ("into", "to")
+            backwards |= towards and not taken  # pour into B from A
             continue
         if word.casefold() in _VERBS:
             if verb or taken:
@@ -143,14 +145,14 @@ def _steps(text: str, jugs: str) -> Iterator[Step]:
         elif len(word) > 1 or word.upper() not in jugs:
             raise Unreadable(f"{shown(word, 40)} is no jug; the jugs are {', '.join(jugs)}")
         else:
-            taken += word.upper()
+            taken = word.upper() + taken if backwards else taken + word.upper()
         if taken and verb in ("fill", "empty"):
             yield verb, jugs.index(taken), jugs.index(taken)
-            verb, taken = "", ""
+            verb, taken, backwards = "", "", False
         elif len(taken) == 2:
             if taken[0] == taken[1]:
                 raise Unreadable("water is poured from a jug into another")
             yield "pour", jugs.index(taken[0]), jugs.index(taken[1])
-            verb, taken = "", ""
+            verb, taken, backwards = "", "", False
     if verb or taken:
         raise Unreadable("the last step is not complete")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 from ..maths.wording import counted
-from .answer import Answer
+from .answer import MAX_ANSWER, Answer
 from .beside import unit_after
 from .hedging import left_open, stands_alone, stated
 from .markup import DELIMITERS, unbold, unwrap_text
 
 _REACH = 160  # characters on either side of the number that are read
-_NUMBER_CHARS = frozenset("0123456789.,/")
+_NUMBER_CHARS = "0123456789.,/"
 _SPACING = re.compile(r"\\[,;:! ]|\\(?:left|right|displaystyle)(?![A-Za-z])|~|\xa0|\u2009|\u202f")
 _FRACTION = re.compile(r"\\[dtc]?frac\s{0,2}(?:\{[^{}]{1,60}\}|\d)\s{0,2}(?:\{[^{}]{1,60}\}|\d)\Z")
 _SCIENTIFIC = re.compile(r"(?<![\w.])\d[\d,]{0,30}(?:\.\d{1,30})?[eE][-+]?\Z")
@@ -106,7 +106,9 @@ def _number(text: str) -> Answer | None:
     if not end:
         return None
     close = end + len(text[end : end + 2]) - len(text[end : end + 2].lstrip("}"))
-    before = _SPACED.sub("/", _plain(text[max(0, end - _REACH) : close]).rstrip())
+    known = text[max(0, end - MAX_ANSWER) : end]
+    reach = _REACH + len(known) - len(known.rstrip(_NUMBER_CHARS))
+    before = _SPACED.sub("/", _plain(text[max(0, end - reach) : close]).rstrip())
     after = text[close : close + _REACH]
     fraction = _FRACTION.search(before) or _FRACTION.search(before, 0, len(before) - 1)
     if fraction:

@@ -43,7 +43,7 @@ class Verifier:
     quick: bool = False
 
     def judge(self, reply: str, reference: Any) -> Verdict:
-        """Judge one reply. An exception or ``sys.exit`` becomes ``verifier_error``, never 0.0."""
+        """Judge one reply. An exception raised here becomes ``verifier_error``, never 0.0."""
         raise TypeError(f"{type(self).__name__} must define judge or verify_many")
 
     def verify_many(self, replies: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
@@ -181,8 +181,7 @@ class Verifier:
                 if fault is not None
                 else self._in_range(self.judge(reply, reference))
             )
-        # A bug in a verifier, or its sys.exit, is ours; the cause stays in the reason.
-        except (Exception, SystemExit) as error:
+        except Exception as error:  # a bug in a verifier is ours; the cause stays in the reason
             wrong = TypeError(f"a reply must be text, got {reply!r:.80}; no reply is ''")
             verdict = Verdict.from_error(error if isinstance(reply, str) else wrong)
         return verdict.timed(time.perf_counter() - started)

@@ -160,6 +160,7 @@ STUDY = Study(
         ),
     ),
     remark="By outcomes most groups teach nothing, by steps few.",
+    seeds=16,
     arms={
         "outcome": arm(),
         "process": arm(advantage="process"),

@@ -282,7 +282,7 @@ def test_a_record_with_a_field_of_another_kind_is_refused(field) -> None:
 
 
 def test_a_retired_id_with_a_substitute_makes_it_and_warns() -> None:
-    with pytest.warns(DeprecationWarning, match="pays differently. Take assay/Arithmetic-v1"):
+    with pytest.warns(DeprecationWarning, match="since then. Take assay/Arithmetic-v1"):
         env = make("assay/Arithmetic-v0", digits=3)
     assert env.name == "assay/Arithmetic-v1"
     with pytest.warns(DeprecationWarning, match="Countdown") as caught:  # of Gymnasium as well

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ...sandbox import ExecResult
 from .schema import TaskError
-from .trial import Seat
+from .trial import Seat, filled_in
 
 
 def nop(seat: Seat) -> str:
@@ -27,7 +27,7 @@ def oracle(seat: Seat) -> str:
     if folder is None:
         raise TaskError(f"{seat.stage.folder}: has no solution/solve.sh, so no oracle can run")
     seat.session.put("/solution", folder)
-    env = seat.task.config.solution.env
+    env = filled_in(seat.task.config.solution.env)
     # The task's own solution, in the container: no model has written any of it.
     done = seat.session.exec(
         ["/bin/sh", "-c", "chmod +x /solution/solve.sh; exec /solution/solve.sh"],

@@ -77,6 +77,13 @@ for path in $(readlink -f -- $PATH 2> /dev/null); do printf '=%s\n' "$path"; don
 for path in $(readlink -f -- $commands 2> /dev/null); do printf '+%s\n' "$path"; done
 true
 """
+_GIT = {
+    "GIT_CONFIG_COUNT": "1",
+    "GIT_CONFIG_KEY_0": "safe.directory",
+    "GIT_CONFIG_VALUE_0": "*",
+}
+"""Lets git of the tests' user look at repositories that the agent's user owns."""
+
 _LOG_CHARS = 20_000
 _WRITABLE: dict[tuple[str, tuple[str, ...]], tuple[str, ...]] = {}
 
@@ -144,7 +151,7 @@ def grade(
         agent: its session. All of its processes are killed.
         fresh: opens a new session of the verifier's image.
         stage: what was asked.
-        env: variables for the tests, beside those of ``[verifier].env``.
+        env: variables for the tests: those of ``[verifier].env``, filled in.
 
     Raises:
         SandboxError: a container was lost; nothing was judged.
@@ -284,9 +291,9 @@ def _graded(
             timeout_s=verifier.timeout_sec,
             user=verifier.user,
             env={
+                **_GIT,
                 **image.variables(),
                 **env,
-                **verifier.env,
                 "HOME": image.home,
                 "PATH": f"/assay/bin:{image.search}" if image.python else image.search,
             },

@@ -57,7 +57,7 @@ import json, os, sys
 sys.path[:0] = [{here!r}]
 import _assay.candidate_modules as serve
 sys.path.remove({here!r})
-serve.main({fd}, {path!r}, {arrays})
+serve.main({fd}, {arrays})
 """
 
 
@@ -86,6 +86,7 @@ class Guard:
         self.startup = tuple(config["startup"])
         self.paths = tuple(config["paths"])
         self.peer: Any = None
+        self.place: Any = None
         self.started = False
         self.owner = os.getpid()
         self.serving = 0
@@ -133,7 +134,8 @@ class Guard:
         find = importlib.machinery.PathFinder.find_spec
         from_file = importlib.util.spec_from_file_location
 
-        def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
+        # A class method as the original: pytest makes it an attribute of a class of its own.
+        def find_spec(_: Any, name: str, path: Any = None, target: Any = None) -> Any:
             entries = [str(e) for e in (sys.path if path is None else path)]
             agents = [e for e in entries if self.is_agents(e)]
             found = find(name, [e for e in entries if e not in agents], target)
@@ -150,7 +152,7 @@ class Guard:
             return from_file(name, location, **options)
 
         finder: Any = importlib.machinery.PathFinder
-        finder.find_spec = find_spec
+        finder.find_spec = classmethod(find_spec)
         importlib.util.spec_from_file_location = spec_from_file_location
 
     def _remote(self, name: str, found: importlib.machinery.ModuleSpec) -> Any:
@@ -187,7 +189,8 @@ class Guard:
         ours, theirs = socket.socketpair()
         numpy = importlib.util.find_spec("numpy")
         ARRAYS[:] = [numpy is not None and not isinstance(numpy.loader, RemoteLoader)] * 2
-        code = _CANDIDATE.format(here=HERE, fd=theirs.fileno(), path=os.getcwd(), arrays=ARRAYS[0])
+        self.place = os.getcwd(), self.environment(os.environ)
+        code = _CANDIDATE.format(here=HERE, fd=theirs.fileno(), arrays=ARRAYS[0])
         self.process = subprocess.Popen(
             [sys.executable, "-s", "-c", code],
             pass_fds=[theirs.fileno()],
@@ -199,6 +202,10 @@ class Guard:
         guard = self
 
         class Lowered(Peer):  # type: ignore[misc]
+            def _ask(self, message: Any) -> Any:
+                guard.move()
+                return super()._ask(message)
+
             def answer(self, message: Any, before_reply: Any = None) -> None:
                 with guard.lowered():
                     super().answer(message, before_reply)
@@ -208,6 +215,14 @@ class Guard:
                 return AgentsExit(*error.args) if isinstance(error, SystemExit) else error
 
         return Lowered(ours.detach(), _may)
+
+    def move(self) -> None:
+        """Have the agent's process follow the tests to another folder and other variables."""
+        with contextlib.suppress(FileNotFoundError):  # the folder is gone
+            now = (os.getcwd(), self.environment(os.environ))
+            if now != self.place:
+                self.place = now
+                self.peer.names(["\n" + json.dumps(now)])
 
     @contextlib.contextmanager
     def lowered(self) -> Iterator[None]:

@@ -381,6 +381,7 @@ def _is_trusted(name: str, rest: list[str], command: _Command) -> bool:
             return False
         rest = rest[rest.index("pytest") + 1 :]
     elif name in ("python", "python3"):
+        rest = list(itertools.dropwhile(("-u", "-B", "-q").__contains__, rest))
         if rest[:2] == ["-m", "pytest"]:
             rest = rest[2:]
         elif rest[:2] == ["-m", "unittest"]:  # where there are no tests it finds nothing wrong

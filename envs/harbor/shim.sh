@@ -28,25 +28,39 @@ run_pytest() {
 case ${0##*/} in
 pytest | py.test) run_pytest "$@" ;;
 uv | uvx)
+    run=
+    [ "${0##*/}" = uv ] || run=run
     while [ $# -gt 0 ]; do
+        case $run:$1 in
+        :run) run=run ;;
+        run:pytest | run:pytest@*) shift; run_pytest "$@" ;;
+        run:python*) shift; exec /assay/bin/python3 "$@" ;;
+        run:-m | run:*.py) exec /assay/bin/python3 "$@" ;;
+        esac
         case $1 in
-        pytest) shift; run_pytest "$@" ;;
-        python*) shift; exec "/assay/bin/python3" "$@" ;;
         -p | --python | -w | --with | --from) shift ;;
         esac
         shift
     done
-    exit 0 # uv init, add, sync, pip: there is no network, and the image has what it has
+    [ "$run" ] || exit 0 # uv init, add, sync, pip: there is no network, and the image has what it has
+    echo "uv runs Python and pytest only here" >&2
+    exit 127
     ;;
 esac
 
+while :; do # these change no result
+    case ${1-} in
+    -u | -B | -q) shift ;;
+    *) break ;;
+    esac
+done
 case ${1-} in
 -m)
     case ${2-} in
     pytest) shift 2; run_pytest "$@" ;;
     unittest) # tests of the agent's folders are its modules, in which there are none to be found
-        case " $* " in
-        *" /tests"* | *" -s/tests"* | *"=/tests"*) trusted "$@" ;;
+        case "$PWD/ $* " in
+        /tests/* | *" /tests"* | *" -s/tests"* | *"=/tests"*) trusted "$@" ;;
         esac
         ;;
     esac

@@ -195,7 +195,7 @@ def graded_stage(task: HarborTask, stage: Stage, box: Sandbox, session: Session)
             yield clean
 
     try:
-        return grade(session, fresh, stage, _variables(stage.verifier.env))
+        return grade(session, fresh, stage, filled_in(stage.verifier.env))
     except Unhealthy as error:
         return Graded.failed("unhealthy", f"the verifier's container: {error}", Status.BAD_GOLD)
 
@@ -279,7 +279,7 @@ def _options(task: HarborTask, tested: Stage | None = None) -> dict[str, Any]:
         disk_mib=env.storage_mb or 4096,
         output_bytes=_OUTPUT_BYTES,
     )
-    options: dict[str, Any] = {"limits": limits, "env": _variables(env.env)}
+    options: dict[str, Any] = {"limits": limits, "env": filled_in(env.env)}
     if env.workdir:
         options["workdir"] = env.workdir
     return {"image": image_of(task, tested), **options}
@@ -321,7 +321,7 @@ def built(folder: Path, timeout_s: float = 600.0) -> str:
     try:
         return _built(folder, folder_digest(folder), timeout_s)
     except (ValueError, ImageUnavailable) as error:
-        raise TaskError(f"{folder}/Dockerfile: {error}") from error
+        raise TaskError(str(error)) from error
 
 
 @functools.lru_cache(4096)
@@ -331,7 +331,7 @@ def _built(folder: Path, digest: str, timeout_s: float) -> str:
     return tag
 
 
-def _variables(env: Mapping[str, str]) -> dict[str, str]:
+def filled_in(env: Mapping[str, str]) -> dict[str, str]:
     """Fill in ``${NAME}`` and ``${NAME:-default}`` from this process's environment.
 
     Raises:

@@ -5,6 +5,7 @@ Harbor tasks send it to a container with the rest of the guest; slots do without
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import json
@@ -18,9 +19,8 @@ from .channel import Peer
 from .wire import ARRAYS
 
 
-def main(socket: int, folder: str, arrays: bool) -> None:
+def main(socket: int, arrays: bool) -> None:
     """Do what the tests' process asks for, until it closes the socket."""
-    os.chdir(folder)
     ARRAYS[:] = arrays, arrays
     peer = Peer(socket, None)
 
@@ -34,6 +34,13 @@ def main(socket: int, folder: str, arrays: bool) -> None:
 def _find(peer: Peer, key: str) -> dict[str, Any]:
     attribute, _, rest = key.partition("\n")
     if not rest:
+        return {}
+    if not attribute:  # where the tests are now
+        folder, variables = json.loads(rest)
+        with contextlib.suppress(OSError):  # it may be theirs alone
+            os.chdir(folder)
+        os.environ.clear()
+        os.environ.update(variables)
         return {}
     name, file, path = json.loads(rest)
     sys.path[:] = path

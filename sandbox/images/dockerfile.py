@@ -20,6 +20,10 @@ _NO_NETWORK = re.compile(
     r"|no such network interface|getaddrinfo|failed to establish a new connection",
     re.IGNORECASE,
 )
+_BUILDKIT = (
+    "\nDocuments (<<EOF), RUN --mount and COPY --chmod need BuildKit, which is not used here: "
+    "write it without them, or build the image by `docker buildx build` and name its tag"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,7 @@ def build_folder(
     file = file / "Dockerfile" if file.is_dir() else file
     if not file.is_file():
         raise ValueError(f"no Dockerfile at {file}")
-    steps = instructions(file.read_text("utf-8"))
+    steps = instructions(text := file.read_text("utf-8"))
     client = connect()
     end = time.monotonic() + timeout_s
     try:
@@ -112,7 +116,8 @@ def build_folder(
         urllib3.exceptions.HTTPError,
     ) as error:
         if isinstance(error, docker.errors.APIError) and error.status_code == 400:
-            raise ImageUnavailable(f"{file}: {error.explanation}") from error
+            hint = _BUILDKIT if "<<" in text else ""
+            raise ImageUnavailable(f"{file}: {error.explanation}{hint}") from error
         raise SandboxError(f"Docker does not build {file}: {error}") from error
     finally:
         client.close()
@@ -199,7 +204,7 @@ def _check_built(
         if "error" in message:
             where = f"{file}, {steps[number - 1]}" if 0 < number <= len(steps) else str(file)
             fault = f"{said.strip()}\n{message['error']}".strip()
-            hint = ""
+            hint = _BUILDKIT if "BuildKit" in fault else ""
             if network == "none" and _NO_NETWORK.search(fault):
-                hint = "\nThe build has no network: give --network default if it may have one"
+                hint += "\nThe build has no network: give --network default if it may have one"
             raise ImageUnavailable(f"{where}\n{fault}{hint}")

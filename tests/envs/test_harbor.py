@@ -290,6 +290,8 @@ class TestFolders:
         ("uvx -p 3.13 -w pytest==8.4.1 pytest --ctrf /logs/verifier/c.json /tests", "separate"),
         ("python3 - <<'EOF'\nprint(open('/app/x').read())\nEOF", "separate"),
         ("python3 /tests/grade.py", "separate"),
+        ("python3 -u -B /tests/grade.py", "separate"),
+        ("python3 -u /app/grade.py", "shared"),
         ("pytest /tests 2>&1 && echo 1 > /logs/verifier/reward.txt", "separate"),
         ("pytest /tests || exit 1", "separate"),
         ("pytest /tests 2>&1 | tee out; grep -q passed out", "shared"),

@@ -331,8 +331,9 @@ class TestSemantics:
         assert (trial.reward, trial.graded.fault) == (None, "unhealthy")
 
     def test_users_of_the_agent_and_the_tests(self, box, task) -> None:
-        script = "[ $(id -u) = 33 ] && grep -q 1000 /app/who && echo 1 > /logs/verifier/reward.txt"
-        toml = "[agent]\nuser = 1000\n[verifier]\nuser = 33\nenv = {A = 'b'}"
+        found = "[ $(id -u)$A = 33b ] && grep -q 1000 /app/who"
+        script = f"{found} && echo 1 > /logs/verifier/reward.txt"
+        toml = "[agent]\nuser = 1000\n[verifier]\nuser = 33\nenv = {A = '${ASSAY_UNSET_:-b}'}"
         made = task(reward_of(script), toml=toml, docker="RUN chmod 777 /app\n")
         assert run_trial(made, CommandAgent("id -u > /app/who"), box).reward == 1.0
 

@@ -64,6 +64,8 @@ def test_an_image_is_built_from_what_is_here(folder: Path) -> None:
             "FROM BASE\nRUN python3 -c 'import socket; socket.getaddrinfo(\"example.org\", 80)'\n",
             r"(?s)line 2: RUN python3.*has no network: give --network default",
         ),
+        ("FROM BASE\nRUN <<EOF\necho 1\nEOF\n", r"need BuildKit"),
+        ("FROM BASE\nCOPY --chmod=644 x /x\n", r"(?s)line 2: COPY --chmod.*docker buildx build"),
         ("FROM BASE\nCOPY missing /x\n", r"(?s)line 2: COPY missing /x.*missing"),
     ],
 )

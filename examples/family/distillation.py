@@ -93,14 +93,14 @@ STUDY = Study(
     ),
     claims=(
         Claim(
-            text="Distillation ends above GRPO after the same rollouts",
-            value="pass@1",
+            "Distillation ends above GRPO after the same rollouts",
+            "pass@1",
             arm="distillation",
             than="GRPO",
         ),
         Claim(
-            text="Distillation with a quarter of the rollouts ends above GRPO with all",
-            value="pass@1",
+            "Distillation with a quarter of the rollouts ends above GRPO with all",
+            "pass@1",
             arm="distillation, a quarter",
             than="GRPO",
         ),

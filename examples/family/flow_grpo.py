@@ -54,15 +54,10 @@ STUDY = Study(
         r"\sigma_t\,dw, \qquad \sigma_t = a\sqrt{\frac{t}{1-t}}"
     ),
     claims=(
+        Claim("GRPO lifts accuracy by .3 at least", "accuracy", arm="T=10", margin=0.3),
         Claim(
-            text="GRPO lifts accuracy by .3 at least",
-            value="accuracy",
-            arm="T=10",
-            margin=0.3,
-        ),
-        Claim(
-            text="Training with 10 steps takes at most a third of the calls of 40",
-            value="million calls",
+            "Training with 10 steps takes at most a third of the calls of 40",
+            "million calls",
             arm="T=10",
             than="T=40",
             higher=False,
@@ -70,21 +65,16 @@ STUDY = Study(
             margin=3.0,
         ),
         Claim(
-            text="Training with 10 steps ends within .01 of 40",
-            value="accuracy",
+            "Training with 10 steps ends within .01 of 40",
+            "accuracy",
             arm="T=10",
             than="T=40",
             margin=-0.01,
         ),
+        Claim("A KL penalty keeps more of the width", "width", arm="T=10, KL", than="T=10"),
         Claim(
-            text="A KL penalty keeps more of the width",
-            value="width",
-            arm="T=10, KL",
-            than="T=10",
-        ),
-        Claim(
-            text="A KL penalty costs at most .01 of accuracy",
-            value="accuracy",
+            "A KL penalty costs at most .01 of accuracy",
+            "accuracy",
             arm="T=10, KL",
             than="T=10",
             margin=-0.01,

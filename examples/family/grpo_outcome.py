@@ -37,26 +37,22 @@ STUDY = Study(
     f"3e-4; pass@1 of one sampled reply to each of 500 held-out sums.",
     equation=(r"A_i = \frac{r_i - \mathrm{mean}(r)}{\mathrm{std}(r)}"),
     claims=(
+        Claim("GRPO learns without a critic: pass@1 rises", "pass@1", arm="GRPO (eq. 3, beta .04)"),
         Claim(
-            text="GRPO learns without a critic: pass@1 rises",
-            value="pass@1",
-            arm="GRPO (eq. 3, beta .04)",
-        ),
-        Claim(
-            text="The KL penalty costs accuracy",
-            value="pass@1",
+            "The KL penalty costs accuracy",
+            "pass@1",
             arm="without KL",
             than="GRPO (eq. 3, beta .04)",
         ),
         Claim(
-            text="Dividing by the standard deviation helps",
-            value="pass@1",
+            "Dividing by the standard deviation helps",
+            "pass@1",
             arm="without KL",
             than="without KL and std",
         ),
         Claim(
-            text="256 prompts in groups of 2 end above 64 in groups of 8",
-            value="pass@1",
+            "256 prompts in groups of 2 end above 64 in groups of 8",
+            "pass@1",
             arm="256 prompts in groups of 2",
             than="without KL",
         ),

@@ -200,26 +200,23 @@ STUDY = Study(
     ),
     claims=(
         Claim(
-            text="A reward model that is trained on ends higher than a frozen one",
-            value="true",
+            "A reward model that is trained on ends higher than a frozen one",
+            "true",
             arm="iterative, 10% replay",
             than="frozen",
         ),
         Claim(
-            text="Fresh labels end higher than as many of the first policy's replies",
-            value="true",
+            "Fresh labels end higher than as many of the first policy's replies",
+            "true",
             arm="iterative, 10% replay",
             than="frozen, as many labels",
         ),
         Claim(
-            text="Replay of 10 % helps",
-            value="true",
-            arm="iterative, 10% replay",
-            than="iterative, no replay",
+            "Replay of 10 % helps", "true", arm="iterative, 10% replay", than="iterative, no replay"
         ),
         Claim(
-            text="A frozen reward model is hacked: it pays .1 more than is true",
-            value="hacked",
+            "A frozen reward model is hacked: it pays .1 more than is true",
+            "hacked",
             arm="frozen",
             than=0.0,
             margin=0.1,

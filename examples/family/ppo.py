@@ -62,15 +62,15 @@ STUDY = Study(
     ),
     claims=(
         Claim(
-            text="At the same prompts GRPO ends within .05 of PPO",
-            value="pass@1",
+            "At the same prompts GRPO ends within .05 of PPO",
+            "pass@1",
             arm="GRPO, 64 x 8",
             than="PPO, 64 x 8",
             margin=-0.05,
         ),
         Claim(
-            text="GRPO takes at most two thirds of PPO's CPU time at the same prompts",
-            value="CPU s",
+            "GRPO takes at most two thirds of PPO's CPU time at the same prompts",
+            "CPU s",
             arm="GRPO, 64 x 8",
             than="PPO, 64 x 8",
             higher=False,
@@ -78,14 +78,14 @@ STUDY = Study(
             margin=1.5,
         ),
         Claim(
-            text="PPO with lambda .95 is worse than GRPO",
-            value="pass@1",
+            "PPO with lambda .95 is worse than GRPO",
+            "pass@1",
             arm="GRPO, 64 x 8",
             than="PPO, 64 x 8, lambda .95",
         ),
         Claim(
-            text="PPO on eight times as many prompts, with as many replies, ends above GRPO",
-            value="pass@1",
+            "PPO on eight times as many prompts, with as many replies, ends above GRPO",
+            "pass@1",
             arm="PPO, 512 x 1",
             than="GRPO, 64 x 8",
         ),

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 from assay.envs import EpisodeGroup
-from assay.family._sums import LONGEST, SUMS, pass_at_1, start, sums
+from assay.family._sums import LONGEST, SUMS, pass_at_1, start, sums, trained
 from assay.family.trainers import FitConfig, dpo, preference_pairs, rft
 from assay.family_cli import run_script
-from assay.grpo import GRPOConfig, Learner, ModelPolicy, load_model, training_tasks
+from assay.grpo import GRPOConfig, ModelPolicy, load_model, training_tasks
 from assay.study import Arm, Claim, Outcome, Study, Trial
 
 STEPS = 80  # optimizer steps of each arm
@@ -57,7 +57,6 @@ def online(**settings: Any) -> Arm:
     """Sample anew from the policy as it is at each step."""
 
     def train(trial: Trial) -> Outcome:
-        model, tokenizer = load_model(trial.start)
         config = GRPOConfig(
             steps=2 if trial.short else STEPS,
             prompts_per_step=PROMPTS,
@@ -68,17 +67,7 @@ def online(**settings: Any) -> Arm:
             alarm_patience=0,
             **settings,
         )
-        points = [(0.0, pass_at_1(model, tokenizer, trial))]
-
-        def note(row: dict[str, Any]) -> None:
-            if row["step"] and row["step"] % max(1, config.steps // 5) == 0:
-                points.append((row["step"], pass_at_1(model, tokenizer, trial)))
-
-        tasks = training_tasks(sums("train"), config)
-        Learner(
-            model, tokenizer, tasks, config, trial.folder / "run", progress=False, on_step=note
-        ).train()
-        return Outcome({"pass@1": points[-1][1]}, {"pass@1": points})
+        return trained(trial, config, (), looks=5)
 
     return train
 
@@ -99,29 +88,10 @@ STUDY = Study(
         r"\pi_\theta(o_t \mid q, o_{<t})\Bigr]"
     ),
     claims=(
-        Claim(
-            text="Online RFT ends above RFT",
-            value="pass@1",
-            arm="Online RFT",
-            than="RFT (once)",
-        ),
-        Claim(
-            text="GRPO ends above Online RFT",
-            value="pass@1",
-            arm="GRPO",
-            than="Online RFT",
-        ),
-        Claim(
-            text="GRPO ends above DPO",
-            value="pass@1",
-            arm="GRPO",
-            than="DPO (once)",
-        ),
-        Claim(
-            text="DPO raises pass@1 without sampling anew",
-            value="pass@1",
-            arm="DPO (once)",
-        ),
+        Claim("Online RFT ends above RFT", "pass@1", arm="Online RFT", than="RFT (once)"),
+        Claim("GRPO ends above Online RFT", "pass@1", arm="GRPO", than="Online RFT"),
+        Claim("GRPO ends above DPO", "pass@1", arm="GRPO", than="DPO (once)"),
+        Claim("DPO raises pass@1 without sampling anew", "pass@1", arm="DPO (once)"),
     ),
     remark=(
         "RFT leads at first and then flattens, while the online arms still rise. Tried "

@@ -17,6 +17,7 @@ from assay.envs import (
     rejudged,
 )
 from assay.envs.datasets.source import Generated, Rows, Split
+from assay.family._training import learn
 from assay.family.trainers import FitConfig, rft, sft
 from assay.family_cli import run_script
 from assay.grpo import (
@@ -30,7 +31,7 @@ from assay.grpo import (
     tiny_model,
     training_tasks,
 )
-from assay.study import Arm, Claim, Outcome, Results, Study, Trial, every
+from assay.study import Arm, Claim, Outcome, Results, Study, Trial
 from assay.study.picture import draw_curve
 from assay.verifiers import Exact, Format, FunctionVerifier, Rubric, Verdict, Verifier
 
@@ -177,41 +178,24 @@ def stages(
     look(2)
     config = settings(trial, JUDGE_STEPS, 5e-4, LONGEST)
     chosen = TextEnv(Rows(wrong if last == "wrong" else tasks), verdict_and_format())
-    Learner(
-        model,
-        tokenizer,
-        training_tasks(chosen, config),
-        config,
-        trial.folder / "judge",
-        progress=False,
-    ).train()
+    tasks_of, run = training_tasks(chosen, config), trial.folder / "judge"
+    Learner(model, tokenizer, tasks_of, config, run, progress=False).train()
     look(3)
 
 
 def by_judge(trial: Trial, judge: Verifier, points: list[tuple[float, float]]) -> None:
     """Train a policy by the comparisons that its replies win, and by nothing else."""
-    model, tokenizer = load_model(trial.start / "policy")
     env = rejudged(sums(), FunctionVerifier(lambda reply, reference: 0.0))
     won = Tournament(judge, among="all", opponents=2)
     env.group_rubric = GroupRubric({"won": won}, gate=False)
     config = settings(trial, STEPS, 1e-3, DIGITS)
     known = held_out_tasks(sums(), 100, group_size=1 if trial.short else 3)
-    due = every(config.steps, 5)
 
-    def note(row: dict[str, Any]) -> None:
-        if due(row["step"]):
-            policy = policy_of(model, tokenizer, trial, longest=DIGITS)
-            points.append((row["step"], evaluate(policy, known).pass_at_1))
+    def measure(policy: ModelPolicy) -> dict[str, float]:
+        return {POLICY: evaluate(policy, known).pass_at_1}
 
-    Learner(
-        model,
-        tokenizer,
-        training_tasks(env, config),
-        config,
-        trial.folder / "policy",
-        progress=False,
-        on_step=note,
-    ).train()
+    tasks = training_tasks(env, config)
+    points += learn(trial, tasks, config, measure, looks=5, name="policy").curves[POLICY]
 
 
 def settings(trial: Trial, steps: int, learning_rate: float, longest: int) -> GRPOConfig:
@@ -257,32 +241,32 @@ STUDY = Study(
     equation=(r"r = \mathbb{1}[\text{verdict right}] + \mathbb{1}[\text{form right}]"),
     claims=(
         Claim(
-            text="GRPO on wrong verdicts (stage 3) improves the judge over its cold start",
-            value="judge",
+            "GRPO on wrong verdicts (stage 3) improves the judge over its cold start",
+            "judge",
             arm="3: GRPO on its wrong verdicts",
             than="1: cold start",
         ),
         Claim(
-            text="Stage 3 on wrong verdicts is better than on all pairs",
-            value="judge",
+            "Stage 3 on wrong verdicts is better than on all pairs",
+            "judge",
             arm="3: GRPO on its wrong verdicts",
             than="3, on all pairs",
         ),
         Claim(
-            text="Stage 3 on all pairs improves the judge over its cold start",
-            value="judge",
+            "Stage 3 on all pairs improves the judge over its cold start",
+            "judge",
             arm="3, on all pairs",
             than="1: cold start",
         ),
         Claim(
-            text="The judge of stage 3 trains a better policy than the cold start",
-            value="policy",
+            "The judge of stage 3 trains a better policy than the cold start",
+            "policy",
             arm="3: GRPO on its wrong verdicts",
             than="1: cold start",
         ),
         Claim(
-            text="A judge that knows trains a better policy than any stage",
-            value="policy",
+            "A judge that knows trains a better policy than any stage",
+            "policy",
             arm="a judge that knows",
             than="3, on all pairs",
             margin=0.05,

@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from typer import Option
 
-from .console import add_row, err, out, say
+from .console import add_row, out, progress, say
 from .envs import make, wilson_interval
 from .sandbox import Limits, Sandbox, SandboxError
 from .training_cli import hush_transformers
@@ -149,9 +148,8 @@ def _make_start(folder: Path, seed: int) -> None:
     shutil.rmtree(partial, ignore_errors=True)  # an interrupted run may have left one
     model, tokenizer = load_model(tiny_model(partial, seed=seed))
     train = make(ENV, split="train")
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=err, transient=True) as bar:
-        line = bar.add_task("warm start")
+    with progress() as bar:
+        line = bar.add_task("warm start", total=None)
         warm_start(
             model,
             tokenizer,

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Annotated, get_args
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from .command import Command
-from .console import add_row, err, out, say
+from .console import add_row, err, out, progress, say
 from .study import Measured, Results, Study
 from .study.claims import Verdict, Word, agreed, verdicts
 from .study.measured import by_arm, read_measured, write_measured
@@ -141,14 +140,7 @@ def run(
         raise ValueError(f"{name} has no arm {unknown[0]!r}: choose of {', '.join(study.arms)}")
     chosen = {arm: i for i, arm in enumerate(study.arms) if not arms or arm in arms}
     wanted = range(first_seed, first_seed + (seeds or study.seeds))
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    # Arms take minutes: ten refreshes a second would cost them a part of a core.
-    with Progress(*columns, console=err, transient=True, refresh_per_second=1) as bar:
+    with progress(refreshes=1) as bar:  # arms take minutes, and the cores
         line = bar.add_task(name, total=len(chosen) * len(wanted))
         found = run_study(
             f"{PACKAGE}.{name}",

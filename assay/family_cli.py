@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -118,7 +118,7 @@ def run_command(
         say(f"error: {error}", to=err)
         raise typer.Exit(1) from None
     if everything:
-        write_page(folder / "family.md", folder)
+        page_command(folder / "family.md", folder)
 
 
 def run(
@@ -183,32 +183,22 @@ def page_command(
     ] = None,
 ) -> None:
     """Write the page of all studies, with its pictures in a folder named after it."""
-    write_page(path, results)
-
-
-def write_page(path: Path, runs: Path | None = None) -> None:
-    """Write the page of all studies and their pictures.
-
-    Args:
-        path: of the page; the pictures go into a folder named after it.
-        runs: the folder of a run of all studies; without it, the results that are shipped.
-    """
-    decided = []
-    for name, study, results, _, found in _shown(runs):
-        if results:
-            draw_study(study, results, path.with_suffix("") / f"{name}.png")
+    shown, decided = list(_shown(results)), []
+    for name, study, measured, _, found in shown:
+        if measured:
+            draw_study(study, measured, path.with_suffix("") / f"{name}.png")
         decided += [(study.title, verdict) for verdict in found]
     if decided:
         draw_overview(decided, path.with_suffix("") / "overview.png")
-    write_text(path, family_page(path.stem, runs))
+    write_text(path, family_page(path.stem, shown))
     say(f"Page: {path}")
 
 
-def family_page(folder: str = "family", runs: Path | None = None) -> str:
-    """Return the page of all studies; ``folder`` holds their pictures."""
+def family_page(folder: str = "family", shown: Iterable[_Shown] | None = None) -> str:
+    """Return the page of studies, by default of those that ship; ``folder`` has their pictures."""
     parts, claims = [], 0
     words: list[Word] = []
-    for name, study, results, repeated, found in _shown(runs):
+    for name, study, results, repeated, found in _shown(None) if shown is None else shown:
         claims += len(study.claims)
         words += [verdict.word for verdict in found]
         picture = f"{folder}/{name}.png" if results else None
@@ -229,7 +219,10 @@ def _count(claims: int, words: Sequence[Word], folder: str) -> str:
     )
 
 
-def _shown(runs: Path | None) -> Iterator[tuple[str, Study, Results, Results, list[Verdict]]]:
+_Shown = tuple[str, Study, Results, Results, list[Verdict]]
+
+
+def _shown(runs: Path | None) -> Iterator[_Shown]:
     """Yield each study's name, the study, results, those of other seeds, and verdicts if decided.
 
     Where other seeds were run too, a claim has the verdict that both give.

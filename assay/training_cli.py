@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.table import Column, Table
 
-from .agent_place import agent_place
+from .agent_place import agent_env
 from .console import add_row, err, out, say
 from .envs import TextEnv, arguments, levels, make
 from .envs.datasets.bad_rows import bad_rows_record
@@ -219,26 +219,21 @@ def _player(config: TrainConfig, env: TextEnv, stack: ExitStack) -> PlayTasks | 
     """Return what plays the tasks in the environment's place, if a program does."""
     if config.agent is None:
         return None
-    try:
-        from .gateway.agent_env import AgentEnv
-        from .gateway.policy_engine import AgentPlayer
-    except ImportError as error:
-        raise missing_package("--agent", "serve", error) from error
-    where = agent_place(
+    played = agent_env(
+        env,
+        config.agent,
         unsafe=config.unsafe_agent,
         backend=config.agent_backend,
         image=config.agent_image,
         memory_mib=config.agent_memory_mib,
         file=config.agent_file,
-    )
-    agent = AgentEnv(
-        env,
-        shlex.split(config.agent),
-        **stack.enter_context(where),
         answer_file=config.agent_answer,
         time_s=config.agent_time_s,
         at_once=config.agents_at_once,
     )
+    agent = stack.enter_context(played)
+    from .gateway.policy_engine import AgentPlayer
+
     return AgentPlayer(agent, max_turns=config.agent_turns)
 
 

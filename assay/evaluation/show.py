@@ -28,10 +28,10 @@ def tables(summary: Mapping[str, Any], costs: Mapping[str, Any] | None = None) -
         for name, row in summary["rewards"].items()
     ]
     yield _table("Rewards", "reward", "mean", "scored", "without a score", rows=rewards)
-    statuses = [
-        (name, f"{count:,}", f"{count / summary['replies']:.1%}", _whose(name))
-        for name, count in summary["statuses"].items()
-    ]
+    statuses = []
+    for name, count in summary["statuses"].items():
+        whose = "ours: no score" if Status(name).ours else "the policy's"
+        statuses.append((name, f"{count:,}", f"{count / summary['replies']:.1%}", whose))
     yield _table("Statuses", "status", "replies", "share", "whose", rows=statuses)
     if "characters" in summary:
         yield _table("Length and cost", "what", "value", rows=list(_sizes(summary, costs)))
@@ -50,10 +50,6 @@ def _estimate(name: str, found: Mapping[str, Any]) -> Sequence[str]:
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
-
-
-def _whose(status: str) -> str:
-    return "ours: no score" if Status(status).ours else "the policy's"
 
 
 def _sizes(

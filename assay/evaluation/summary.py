@@ -41,7 +41,8 @@ class Tally:
         for episode in group.episodes:
             self.statuses[episode.status.value] += 1
             self.truncated += episode.truncated
-            self.lengths.append(sum(len(m["content"]) for m in episode.turns if _is_reply(m)))
+            said = [m["content"] for m in episode.turns if m["role"] == "assistant"]
+            self.lengths.append(sum(map(len, said)))
             self.rewards["total"].append(episode.reward)
             for name, value in episode.rewards.items():
                 self.rewards["total (part)" if name == "total" else name].append(value)
@@ -213,7 +214,3 @@ def _natural(text: str) -> tuple[bool, float, str]:
         return text == "", float(digits), text
     except ValueError:
         return text == "", float("inf"), text
-
-
-def _is_reply(message: Mapping[str, str]) -> bool:
-    return message["role"] == "assistant"

@@ -23,15 +23,12 @@ _SHOWN_STEPS = 12
 PAGE = "report.html"
 
 
-def write_report(
-    run: str | Path, path: str | Path | None = None, *, title: str | None = None
-) -> Path:
+def write_report(run: str | Path, path: str | Path | None = None) -> Path:
     """Write a run's page: one HTML file with curves and samples that needs no network.
 
     Args:
         run: its directory, or a JSONL file of metrics.
         path: of the page; by default ``report.html`` in the run's directory.
-        title: of the page.
 
     Returns:
         The page's path.
@@ -43,7 +40,7 @@ def write_report(
     if path is None:
         path = Path(run) / PAGE if Path(run).is_dir() else Path(run).with_suffix(".html")
     home = Path(history.name).resolve()
-    heading = title or f"Run {home.name or home}"
+    heading = f"Run {home.name or home}"
     # Every text is escaped, and its invisible characters are made visible; pictures are markup.
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_seen)
     template = files(__package__).joinpath("report.html").read_text(encoding="utf-8")
@@ -117,7 +114,7 @@ def _numbers(history: History) -> list[tuple[str, str]]:
     found = [("step" + (f" of {planned}" if planned else ""), str(history.steps))]
     seconds = history.seconds()
     if seconds:
-        found.append(("rollouts, updates, evaluations", duration(max(seconds.values()))))
+        found.append(("rollouts, updates, evaluations", duration(seconds)))
     held_out = history.series("held_out/pass_at_1")
     if held_out.values:
         value, best = held_out.values[-1], max(held_out.values)

@@ -125,7 +125,8 @@ def fit(
             norm = descend(optimizer, metrics["loss"], rate=rate, max_norm=most, step=step)
             found.append({"step": step, **metrics, "grad_norm": norm, "lr": rate})
             last = (on_step is not None and bool(on_step(found[-1]))) or step == steps
-            run.write(found[-1], save=last or _due(step, config.save_every))
+            every = config.save_every
+            run.write(found[-1], save=last or (every > 0 and step % every == 0))
             if last:
                 break
         run.finish(model, tokenizer)
@@ -234,10 +235,6 @@ class Run:
         for name, part in self._parts.items():
             part.load_state_dict(found["parts"][name])
         self.step = found["step"]
-
-
-def _due(step: int, every: int) -> bool:
-    return every > 0 and step % every == 0
 
 
 def _batches(examples: int, size: int, seed: int) -> Iterator[list[int]]:

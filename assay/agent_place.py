@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from .envs import TextEnv
+from .extras import needing
 from .sandbox import Sandbox, SessionLimits
-from .sandbox.extras import missing_package
 
 if TYPE_CHECKING:
     from .gateway import AgentEnv
@@ -34,10 +34,8 @@ def agent_env(
     Raises:
         ValueError: ``unsafe`` is set beside an option of the sandbox.
     """
-    try:
+    with needing("--agent", "serve,train"):
         from .gateway import AgentEnv
-    except ImportError as error:
-        raise missing_package("--agent", "serve,train", error) from error
     words, limits = shlex.split(command), SessionLimits(memory_mib=memory_mib)
     settings["files"] = () if file is None else (file,)
     if not unsafe:

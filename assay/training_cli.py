@@ -21,9 +21,9 @@ from .envs import TextEnv, arguments, levels, make
 from .envs.datasets.bad_rows import bad_rows_record
 from .envs.datasets.errors import SplitError
 from .envs.datasets.splits import have_same_prompts, make_for
+from .extras import needing
 from .grpo import PRESETS, GRPOConfig
 from .naming import found_here
-from .sandbox.extras import missing_package
 from .sandbox.redaction import redact, redacted_paths
 from .train_config import MOVABLE, TrainConfig
 from .train_settings import (
@@ -77,10 +77,8 @@ def hush_transformers() -> None:
     Raises:
         ImportError: transformers is not installed.
     """
-    try:
+    with needing("assay train", "train"):
         from transformers.utils import logging
-    except ImportError as error:
-        raise missing_package("assay train", "train", error) from error
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers leaves it so
 
 

@@ -37,6 +37,7 @@ from .evaluation import (
     versions,
 )
 from .evaluation.eval_policy import GroupEvalPolicy
+from .evaluation.evaluate import Judge
 from .evaluation.named_policy import FORMS, directory_record, refuse_others
 from .evaluation.run_files import SUMMARY
 from .evaluation.show import tables
@@ -172,7 +173,7 @@ def eval_command(
         )
         tally = Tally(many_answers=many_answers(made.rubric), by=by)
         with RunWriter(directory, plan, resume=resume) as writer:
-            _play(made, evaluated, tasks, counts, writer, tally)
+            play(made, evaluated, tasks, counts, writer, tally)
     finally:
         stack.close()
         made.close()
@@ -334,20 +335,24 @@ def _saved(policy: FilePolicy, tasks: Sequence[Task], n: int | None) -> list[int
     return [min(n or count, count) for count in saved]
 
 
-def _play(
+def play(
     env: TextEnv,
     policy: EvalPolicy | GroupEvalPolicy,
     tasks: Sequence[Task],
     counts: Sequence[int],
     writer: RunWriter,
     tally: Tally,
+    judge: Judge | None = None,
 ) -> None:
+    """Evaluate, with a progress bar; tell how to go on after an error."""
     for group in read_groups(writer.directory):
         tally.add(group)
     if writer.done:
         say(f"{writer.done:,} of {len(tasks):,} tasks are done already.", to=err)
     with progress("{task.fields[so_far]}") as bar:
-        line = bar.add_task("playing", total=len(tasks), completed=writer.done, so_far="")
+        line = bar.add_task(
+            "judging" if judge else "playing", total=len(tasks), completed=writer.done, so_far=""
+        )
 
         def note(groups: Sequence[EpisodeGroup], _: Sequence[dict[str, Any]]) -> None:
             for group in groups:
@@ -357,7 +362,7 @@ def _play(
             bar.update(line, advance=len(groups), so_far=so_far)
 
         try:
-            evaluate(env, policy, tasks, counts, writer, note=note)
+            evaluate(env, policy, tasks, counts, writer, judge=judge, note=note)
         except BaseException:
             say(
                 f"{writer.done:,} of {len(tasks):,} tasks are in {writer.directory}; --resume goes "

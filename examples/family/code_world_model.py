@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from assay.envs import EpisodeGroup, PassRates, Policy, Rows, State, Task, TextEnv, Turn, play
@@ -13,7 +14,7 @@ from assay.family.trainers import FitConfig, sft
 from assay.family_cli import run_script
 from assay.grpo import GRPOConfig, ModelPolicy, Row, load_model, tiny_model
 from assay.sandbox import Limits, Sandbox
-from assay.study import Arm, Claim, Outcome, Study, Trial
+from assay.study import Claim, Outcome, Study, Trial
 from assay.verifiers import Code, Status, Verdict
 
 LONGEST = 20  # tokens of a turn
@@ -173,40 +174,36 @@ class Chosen:
         return groups
 
 
-def arm(*, max_turns: int = 3, choosy: bool = False) -> Arm:
+def train(trial: Trial, *, max_turns: int = 3, choosy: bool = False) -> Outcome:
     """Train with the token-weighted baseline, no standard deviation and no KL."""
+    config = GRPOConfig(
+        steps=2 if trial.short else STEPS,
+        prompts_per_step=4 if trial.short else 16,
+        max_new_tokens=LONGEST,
+        advantage="opo",
+        loss="dr_grpo",
+        clip_high=0.28,
+        learning_rate=3e-4,
+        seed=trial.seed,
+        alarm_patience=0,
+    )
+    held_out = bugs("test")[: 10 if trial.short else 140]
+    with Sandbox() as box:
+        env = OneLine(bugs("train"), box, max_turns=max_turns)
 
-    def train(trial: Trial) -> Outcome:
-        config = GRPOConfig(
-            steps=2 if trial.short else STEPS,
-            prompts_per_step=4 if trial.short else 16,
-            max_new_tokens=LONGEST,
-            advantage="opo",
-            loss="dr_grpo",
-            clip_high=0.28,
-            learning_rate=3e-4,
-            seed=trial.seed,
-            alarm_patience=0,
-        )
-        held_out = bugs("test")[: 10 if trial.short else 140]
-        with Sandbox() as box:
-            env = OneLine(bugs("train"), box, max_turns=max_turns)
+        def measure(policy: ModelPolicy) -> dict[str, float]:
+            episodes = [e for g in play(env, policy, held_out, 1) for e in g.episodes]
+            found = {
+                "hidden tests passed": sum(e.status is Status.CORRECT for e in episodes),
+                "turns taken": sum(m["role"] == "assistant" for e in episodes for m in e.turns),
+                "format errors": sum(e.status is Status.UNPARSEABLE for e in episodes),
+            }
+            return {name: number / len(episodes) for name, number in found.items()}
 
-            def measure(policy: ModelPolicy) -> dict[str, float]:
-                episodes = [e for g in play(env, policy, held_out, 1) for e in g.episodes]
-                found = {
-                    "hidden tests passed": sum(e.status is Status.CORRECT for e in episodes),
-                    "turns taken": sum(m["role"] == "assistant" for e in episodes for m in e.turns),
-                    "format errors": sum(e.status is Status.UNPARSEABLE for e in episodes),
-                }
-                return {name: number / len(episodes) for name, number in found.items()}
-
-            tasks, logged = Chosen(env, config, choosy=choosy), ("zero_variance",)
-            found = learn(trial, tasks, config, measure, logged, looks=5)
-        values = {name: x for name, x in found.values.items() if name not in logged}
-        return Outcome(values, found.curves)
-
-    return train
+        tasks, logged = Chosen(env, config, choosy=choosy), ("zero_variance",)
+        found = learn(trial, tasks, config, measure, logged, looks=5)
+    values = {name: x for name, x in found.values.items() if name not in logged}
+    return Outcome(values, found.curves)
 
 
 STUDY = Study(
@@ -257,9 +254,9 @@ STUDY = Study(
         "choosing among them can do little."
     ),
     arms={
-        "three turns": arm(),
-        "three turns, choosy, with hints": arm(choosy=True),
-        "one turn": arm(max_turns=1),
+        "three turns": train,
+        "three turns, choosy, with hints": partial(train, choosy=True),
+        "one turn": partial(train, max_turns=1),
     },
     prepare=start,
     presets=("opo",),

@@ -1,5 +1,6 @@
 """GRPO with process supervision: each step of a reply has its own reward and its own credit."""
 
+from functools import partial
 from typing import Any
 
 from assay.envs import Generated, State, Task, TextEnv, Turn
@@ -17,7 +18,7 @@ from assay.grpo import (
     tiny_model,
     training_tasks,
 )
-from assay.study import Arm, Claim, Outcome, Study, Trial
+from assay.study import Claim, Outcome, Study, Trial
 from assay.verifiers import Exact
 
 TERMS = 4  # numbers to add up: three steps
@@ -74,34 +75,30 @@ def start(trial: Trial) -> None:
     model.save_pretrained(trial.start)
 
 
-def arm(**settings: Any) -> Arm:
+def train(trial: Trial, **settings: Any) -> Outcome:
     """Train from the weak base."""
+    config = GRPOConfig(
+        steps=3 if trial.short else STEPS,
+        prompts_per_step=16,
+        max_new_tokens=5,
+        learning_rate=3e-4,
+        seed=trial.seed,
+        alarm_patience=0,
+        **settings,
+    )
+    held_out = held_out_tasks(Running("test"), 50 if trial.short else 500)
 
-    def train(trial: Trial) -> Outcome:
-        config = GRPOConfig(
-            steps=3 if trial.short else STEPS,
-            prompts_per_step=16,
-            max_new_tokens=5,
-            learning_rate=3e-4,
-            seed=trial.seed,
-            alarm_patience=0,
-            **settings,
-        )
-        held_out = held_out_tasks(Running("test"), 50 if trial.short else 500)
+    def measure(policy: ModelPolicy) -> dict[str, float]:
+        groups = held_out(policy, 0)
+        right = evaluate(policy, lambda *_: groups).pass_at_1
+        steps = [r or 0.0 for g in groups for e in g.episodes for r in e.step_rewards]
+        return {
+            "last total right": right,
+            "share of steps right": sum(steps) / max(1, len(steps)),
+        }
 
-        def measure(policy: ModelPolicy) -> dict[str, float]:
-            groups = held_out(policy, 0)
-            right = evaluate(policy, lambda *_: groups).pass_at_1
-            steps = [r or 0.0 for g in groups for e in g.episodes for r in e.step_rewards]
-            return {
-                "last total right": right,
-                "share of steps right": sum(steps) / max(1, len(steps)),
-            }
-
-        tasks, logged = training_tasks(Running(), config), ("zero_variance",)
-        return learn(trial, tasks, config, measure, logged)
-
-    return train
+    tasks, logged = training_tasks(Running(), config), ("zero_variance",)
+    return learn(trial, tasks, config, measure, logged)
 
 
 STUDY = Study(
@@ -148,9 +145,9 @@ STUDY = Study(
     ),
     remark="By outcomes most groups teach nothing, by steps few.",
     arms={
-        "outcome": arm(),
-        "process": arm(advantage="process"),
-        "process, without std": arm(advantage="process", advantage_std="none"),
+        "outcome": train,
+        "process": partial(train, advantage="process"),
+        "process, without std": partial(train, advantage="process", advantage_std="none"),
     },
     prepare=start,
     presets=("deepseek_math_process",),

@@ -20,7 +20,7 @@ from assay.grpo import (
     tiny_model,
     training_tasks,
 )
-from assay.study import Arm, Claim, Outcome, Study, Trial
+from assay.study import Claim, Outcome, Study, Trial
 from assay.study.measured import Results
 from assay.study.picture import draw_curve
 
@@ -63,27 +63,23 @@ def start(trial: Trial) -> None:
     model.save_pretrained(trial.start)
 
 
-def arm(length: LeadLength | None, **settings: Any) -> Arm:
+def train(trial: Trial, *, length: LeadLength | None, **settings: Any) -> Outcome:
     """Train from the seed's start; what right replies there are, and how long they are."""
-
-    def train(trial: Trial) -> Outcome:
-        played = held_out_tasks(problems(), 50 if trial.short else 200, group_size=3)
-        chosen: dict[str, Any] = {
-            "steps": 2 if trial.short else STEPS,
-            "prompts_per_step": 16,
-            "group_size": 8,
-            "temperature": 1.0,
-            "max_new_tokens": LONGEST,
-            "learning_rate": 3e-4,
-            "seed": trial.seed,
-            "alarm_patience": 0,
-        }
-        config: GRPOConfig = PRESETS["lead"].config(**{**chosen, **settings})
-        tasks = training_tasks(problems(length), config)
-        measure = partial(measured, played)
-        return learn(trial, tasks, config, measure, looks=8)
-
-    return train
+    played = held_out_tasks(problems(), 50 if trial.short else 200, group_size=3)
+    chosen: dict[str, Any] = {
+        "steps": 2 if trial.short else STEPS,
+        "prompts_per_step": 16,
+        "group_size": 8,
+        "temperature": 1.0,
+        "max_new_tokens": LONGEST,
+        "learning_rate": 3e-4,
+        "seed": trial.seed,
+        "alarm_patience": 0,
+    }
+    config: GRPOConfig = PRESETS["lead"].config(**{**chosen, **settings})
+    tasks = training_tasks(problems(length), config)
+    measure = partial(measured, played)
+    return learn(trial, tasks, config, measure, looks=8)
 
 
 def measured(played: Any, policy: ModelPolicy) -> dict[str, float]:
@@ -182,11 +178,11 @@ STUDY = Study(
     ),
     seeds=16,
     arms={
-        "GRPO, 1 or 0": arm(None, **SAME),
-        "penalty alone": arm(LeadLength(alpha=0.0), **SAME),
-        "length alone": arm(LeadLength(penalty=0.0), **SAME),
-        "length and penalty": arm(LeadLength(), **SAME),
-        "all of LEAD": arm(LeadLength()),
+        "GRPO, 1 or 0": partial(train, length=None, **SAME),
+        "penalty alone": partial(train, length=LeadLength(alpha=0.0), **SAME),
+        "length alone": partial(train, length=LeadLength(penalty=0.0), **SAME),
+        "length and penalty": partial(train, length=LeadLength(), **SAME),
+        "all of LEAD": partial(train, length=LeadLength()),
     },
     prepare=start,
     presets=("lead",),

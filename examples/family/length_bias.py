@@ -1,5 +1,6 @@
 """Dr. GRPO: dividing each reply's loss by its own length rewards long wrong replies."""
 
+from functools import partial
 from typing import Any
 
 from assay.envs import Generated, Split, Task, TextEnv
@@ -14,7 +15,7 @@ from assay.grpo import (
     tiny_model,
     training_tasks,
 )
-from assay.study import Arm, Claim, Outcome, Study, Trial
+from assay.study import Claim, Outcome, Study, Trial
 from assay.verifiers import FunctionVerifier, Status
 
 LONGEST = 24
@@ -52,37 +53,33 @@ def start(trial: Trial) -> None:
     model.save_pretrained(trial.start)
 
 
-def arm(**settings: Any) -> Arm:
+def train(trial: Trial, **settings: Any) -> Outcome:
     """Train, and look at how long right and wrong replies are."""
+    config = GRPOConfig(
+        steps=2 if trial.short else STEPS,
+        prompts_per_step=16,
+        max_new_tokens=LONGEST,
+        learning_rate=3e-4,
+        seed=trial.seed,
+        alarm_patience=0,
+        **settings,
+    )
+    held_out = held_out_tasks(dotted("test"), 50 if trial.short else 400)
 
-    def train(trial: Trial) -> Outcome:
-        config = GRPOConfig(
-            steps=2 if trial.short else STEPS,
-            prompts_per_step=16,
-            max_new_tokens=LONGEST,
-            learning_rate=3e-4,
-            seed=trial.seed,
-            alarm_patience=0,
-            **settings,
-        )
-        held_out = held_out_tasks(dotted("test"), 50 if trial.short else 400)
+    def measure(policy: ModelPolicy) -> dict[str, float]:
+        lengths: dict[bool, list[int]] = {True: [], False: []}
+        for group in held_out(policy, 0):
+            for episode in group.episodes:
+                right = episode.status is Status.CORRECT
+                lengths[right].append(len(episode.spans[-1].ids))
+        found = {"pass@1": len(lengths[True]) / sum(map(len, lengths.values()))}
+        for name, of in (("wrong", lengths[False]), ("right", lengths[True])):
+            if of:
+                found[f"tokens of {name} replies"] = sum(of) / len(of)
+        return found
 
-        def measure(policy: ModelPolicy) -> dict[str, float]:
-            lengths: dict[bool, list[int]] = {True: [], False: []}
-            for group in held_out(policy, 0):
-                for episode in group.episodes:
-                    right = episode.status is Status.CORRECT
-                    lengths[right].append(len(episode.spans[-1].ids))
-            found = {"pass@1": len(lengths[True]) / sum(map(len, lengths.values()))}
-            for name, of in (("wrong", lengths[False]), ("right", lengths[True])):
-                if of:
-                    found[f"tokens of {name} replies"] = sum(of) / len(of)
-            return found
-
-        tasks = training_tasks(dotted("train"), config)
-        return learn(trial, tasks, config, measure)
-
-    return train
+    tasks = training_tasks(dotted("train"), config)
+    return learn(trial, tasks, config, measure)
 
 
 STUDY = Study(
@@ -131,10 +128,10 @@ STUDY = Study(
         "no arm learnt to add better in 120 steps, and seeds differ by more than the averages do."
     ),
     arms={
-        "GRPO (reply's own mean)": arm(loss="grpo", advantage_std="none"),
-        "DAPO (mean over tokens)": arm(loss="dapo", advantage_std="none"),
-        "Dr. GRPO (one length)": arm(loss="dr_grpo", advantage_std="none"),
-        "GRPO with std": arm(loss="grpo"),
+        "GRPO (reply's own mean)": partial(train, loss="grpo", advantage_std="none"),
+        "DAPO (mean over tokens)": partial(train, loss="dapo", advantage_std="none"),
+        "Dr. GRPO (one length)": partial(train, loss="dr_grpo", advantage_std="none"),
+        "GRPO with std": partial(train, loss="grpo"),
     },
     prepare=start,
     presets=("dr_grpo",),

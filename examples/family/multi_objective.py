@@ -2,6 +2,7 @@
 
 import statistics
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor, nn
 
 from assay.family.units import UnitConfig, UnitLearner, Units
 from assay.family_cli import run_script
-from assay.study import Arm, Claim, Outcome, Study, Trial
+from assay.study import Claim, Outcome, Study, Trial
 from assay.study.measured import Results
 from assay.study.picture import COLOURS
 
@@ -55,24 +56,20 @@ def scored(scale: float) -> Any:
     return score
 
 
-def arm(**settings: Any) -> Arm:
+def train(trial: Trial, **settings: Any) -> Outcome:
     """Train from several seeds, with the first reward in each of the three units."""
-
-    def train(trial: Trial) -> Outcome:
-        runs = range(1 if trial.short else RUNS)
-        ends = {
-            scale: [one_run(scale, trial.seed * RUNS + k, trial.short, settings) for k in runs]
-            for scale in SCALES
-        }
-        values: dict[str, float] = {}
-        for scale, found in ends.items():
-            first, second = zip(*found, strict=True)
-            values[f"R1, x{scale}"] = statistics.fmean(first)
-            values[f"R2, x{scale}"] = statistics.fmean(second)
-        values["R2 lost by x100"] = values["R2, x1"] - values["R2, x100"]
-        return Outcome(values, data={"ends": {str(scale): v for scale, v in ends.items()}})
-
-    return train
+    runs = range(1 if trial.short else RUNS)
+    ends = {
+        scale: [one_run(scale, trial.seed * RUNS + k, trial.short, settings) for k in runs]
+        for scale in SCALES
+    }
+    values: dict[str, float] = {}
+    for scale, found in ends.items():
+        first, second = zip(*found, strict=True)
+        values[f"R1, x{scale}"] = statistics.fmean(first)
+        values[f"R2, x{scale}"] = statistics.fmean(second)
+    values["R2 lost by x100"] = values["R2, x1"] - values["R2, x100"]
+    return Outcome(values, data={"ends": {str(scale): v for scale, v in ends.items()}})
 
 
 def one_run(scale: float, seed: int, short: bool, settings: Mapping[str, Any]) -> list[float]:
@@ -165,9 +162,9 @@ STUDY = Study(
         "tested: a reward that is noise alone is scaled up to the weight of the others too."
     ),
     arms={
-        "sum (Li et al.)": arm(),
-        "MO-GRPO": arm(advantage="mo_grpo"),
-        "GDPO": arm(advantage="gdpo", advantage_std="sample", advantage_eps=1e-4),
+        "sum (Li et al.)": train,
+        "MO-GRPO": partial(train, advantage="mo_grpo"),
+        "GDPO": partial(train, advantage="gdpo", advantage_std="sample", advantage_eps=1e-4),
     },
     presets=("mo_grpo", "gdpo"),
     columns=tuple(f"{name}, x{scale}" for scale in SCALES for name in ("R1", "R2")),

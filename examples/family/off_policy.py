@@ -1,9 +1,11 @@
 """Ten objectives on one load where updates lead far from the policy that sampled."""
 
+from functools import partial
+
 from assay.family._sums import LONGEST, SUMS, start, trained
 from assay.family_cli import run_script
 from assay.grpo import PRESETS, GRPOConfig
-from assay.study import Arm, Claim, Outcome, Study, Trial
+from assay.study import Claim, Outcome, Study, Trial
 
 STEPS, PROMPTS, EPOCHS, MINIBATCHES = 24, 32, 2, 4
 OTHERS = (
@@ -19,28 +21,26 @@ OTHERS = (
 )
 
 
-def arm(name: str, *, epochs: int = EPOCHS, minibatches: int = MINIBATCHES) -> Arm:
+def train(
+    trial: Trial, *, name: str, epochs: int = EPOCHS, minibatches: int = MINIBATCHES
+) -> Outcome:
     """Train by a preset's objective; sizes and the learning rate are those of all arms."""
-
-    def train(trial: Trial) -> Outcome:
-        config: GRPOConfig = PRESETS[name].config(
-            steps=1 if trial.short else STEPS,
-            prompts_per_step=16 if trial.short else PROMPTS,
-            group_size=8,
-            num_iterations=epochs,
-            minibatches=minibatches,
-            max_refills=0,  # its own study: dapo
-            beta=0.0,
-            max_new_tokens=LONGEST,
-            learning_rate=1e-4,
-            warmup_steps=1,
-            seed=trial.seed,
-            alarm_patience=0,
-            max_drift=100.0,  # the stress is the point: nothing stops it
-        )
-        return trained(trial, config, ("clip_fraction", "drift"), looks=4)
-
-    return train
+    config: GRPOConfig = PRESETS[name].config(
+        steps=1 if trial.short else STEPS,
+        prompts_per_step=16 if trial.short else PROMPTS,
+        group_size=8,
+        num_iterations=epochs,
+        minibatches=minibatches,
+        max_refills=0,  # its own study: dapo
+        beta=0.0,
+        max_new_tokens=LONGEST,
+        learning_rate=1e-4,
+        warmup_steps=1,
+        seed=trial.seed,
+        alarm_patience=0,
+        max_drift=100.0,  # the stress is the point: nothing stops it
+    )
+    return trained(trial, config, ("clip_fraction", "drift"), looks=4)
 
 
 STUDY = Study(
@@ -112,9 +112,9 @@ STUDY = Study(
     ),
     seeds=16,
     arms={
-        "one update a rollout": arm("grpo", epochs=1, minibatches=1),
-        "GRPO": arm("grpo"),
-        **{name: arm(name) for name in OTHERS},
+        "one update a rollout": partial(train, name="grpo", epochs=1, minibatches=1),
+        "GRPO": partial(train, name="grpo"),
+        **{name: partial(train, name=name) for name in OTHERS},
     },
     prepare=start,
     presets=("grpo", *OTHERS),

@@ -1,6 +1,7 @@
 """DeepSeek-R1-Zero: right answers and the format of thinking, from rules alone."""
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from assay.grpo import (
     tiny_model,
     training_tasks,
 )
-from assay.study import Arm, Claim, Outcome, Study, Trial
+from assay.study import Claim, Outcome, Study, Trial
 from assay.verifiers import Format, Math, Rubric
 
 STEPS = 64
@@ -61,30 +62,26 @@ def prepare(trial: Trial) -> None:
     model.save_pretrained(trial.start)
 
 
-def arm(**weights: float) -> Arm:
+def train(trial: Trial, **weights: float) -> Outcome:
     """Train from the base model; a rule that is not named is only watched."""
+    config: GRPOConfig = PRESETS["r1_zero"].config(
+        steps=2 if trial.short else STEPS,
+        prompts_per_step=16,
+        group_size=8,
+        minibatches=4,
+        max_new_tokens=LONGEST,
+        learning_rate=3e-4,
+        seed=trial.seed,
+        alarm_patience=0,
+    )
+    held_out = held_out_tasks(environment("test"), 20 if trial.short else 250)
+    both = {"accuracy": 0.0, "format": 0.0} | weights
+    tasks = training_tasks(environment("train", both), config)
 
-    def train(trial: Trial) -> Outcome:
-        config: GRPOConfig = PRESETS["r1_zero"].config(
-            steps=2 if trial.short else STEPS,
-            prompts_per_step=16,
-            group_size=8,
-            minibatches=4,
-            max_new_tokens=LONGEST,
-            learning_rate=3e-4,
-            seed=trial.seed,
-            alarm_patience=0,
-        )
-        held_out = held_out_tasks(environment("test"), 20 if trial.short else 250)
-        both = {"accuracy": 0.0, "format": 0.0} | weights
-        tasks = training_tasks(environment("train", both), config)
+    def measure(policy: ModelPolicy) -> dict[str, float]:
+        return mean_rewards(held_out(policy, 0))
 
-        def measure(policy: ModelPolicy) -> dict[str, float]:
-            return mean_rewards(held_out(policy, 0))
-
-        return learn(trial, tasks, config, measure, looks=8)
-
-    return train
+    return learn(trial, tasks, config, measure, looks=8)
 
 
 STUDY = Study(
@@ -142,9 +139,9 @@ STUDY = Study(
         "that with accuracy alone."
     ),
     arms={
-        "accuracy + format": arm(accuracy=1.0, format=1.0),
-        "accuracy only": arm(accuracy=1.0),
-        "format only": arm(format=1.0),
+        "accuracy + format": partial(train, accuracy=1.0, format=1.0),
+        "accuracy only": partial(train, accuracy=1.0),
+        "format only": partial(train, format=1.0),
     },
     prepare=prepare,
     seeds=16,

@@ -1,6 +1,7 @@
 """UnifiedReward-Think: GRPO trains a judge that thinks, and the judge then trains a policy."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -31,7 +32,7 @@ from assay.grpo import (
     tiny_model,
     training_tasks,
 )
-from assay.study import Arm, Claim, Outcome, Results, Study, Trial
+from assay.study import Claim, Outcome, Results, Study, Trial
 from assay.study.picture import draw_curve
 from assay.verifiers import Exact, Format, FunctionVerifier, Rubric, Verdict, Verifier
 
@@ -125,31 +126,27 @@ def teach(trial: Trial, name: str, examples: Sequence[Any], steps: int) -> None:
     tokenizer.save_pretrained(folder)
 
 
-def arm(last: Last | None) -> Arm:
+def train(trial: Trial, *, last: Last | None) -> Outcome:
     """Train a judge up to a stage, then a policy by it; ``None`` for the judge that knows."""
+    judge: Verifier = Gold()
+    curves: dict[str, list[tuple[float, float]]] = {ACCURACY: [], POLICY: []}
+    values: dict[str, float] = {}
+    if last is not None:
+        model, tokenizer = load_model(trial.start / "judge")
+        held_out = held_out_tasks(pairs("test"), 50 if trial.short else 150)
 
-    def train(trial: Trial) -> Outcome:
-        judge: Verifier = Gold()
-        curves: dict[str, list[tuple[float, float]]] = {ACCURACY: [], POLICY: []}
-        values: dict[str, float] = {}
-        if last is not None:
-            model, tokenizer = load_model(trial.start / "judge")
-            held_out = held_out_tasks(pairs("test"), 50 if trial.short else 150)
+        def look(stage: int) -> None:
+            best = policy_of(model, tokenizer, trial, temperature=0.0)
+            curves[ACCURACY].append((stage, evaluate(best, held_out).pass_at_1))
 
-            def look(stage: int) -> None:
-                best = policy_of(model, tokenizer, trial, temperature=0.0)
-                curves[ACCURACY].append((stage, evaluate(best, held_out).pass_at_1))
-
-            look(1)
-            stages(model, tokenizer, trial, last, look)
-            values["judge"] = curves[ACCURACY][-1][1]
-            judge = PolicyJudge(
-                policy_of(model, tokenizer, trial, temperature=0.0), TEMPLATE, remember=100_000
-            )
-        by_judge(trial, judge, curves[POLICY])
-        return Outcome({**values, "policy": curves[POLICY][-1][1]}, curves)
-
-    return train
+        look(1)
+        stages(model, tokenizer, trial, last, look)
+        values["judge"] = curves[ACCURACY][-1][1]
+        judge = PolicyJudge(
+            policy_of(model, tokenizer, trial, temperature=0.0), TEMPLATE, remember=100_000
+        )
+    by_judge(trial, judge, curves[POLICY])
+    return Outcome({**values, "policy": curves[POLICY][-1][1]}, curves)
 
 
 def policy_of(
@@ -279,10 +276,10 @@ STUDY = Study(
     ),
     seeds=16,
     arms={
-        "1: cold start": arm("cold start"),
-        "3: GRPO on its wrong verdicts": arm("wrong"),
-        "3, on all pairs": arm("all"),
-        "a judge that knows": arm(None),
+        "1: cold start": partial(train, last="cold start"),
+        "3: GRPO on its wrong verdicts": partial(train, last="wrong"),
+        "3, on all pairs": partial(train, last="all"),
+        "a judge that knows": partial(train, last=None),
     },
     prepare=start,
     presets=("grpo",),

@@ -30,6 +30,7 @@ from assay.grpo.advantage import whiten
 from assay.grpo.batch import row_of
 from assay.grpo.loss import kl_estimate, merge_sums
 from assay.grpo.tasks import Rollout, SampledTasks
+from assay.grpo.update import update_metrics
 
 from .critic import Critic, gae, read_values, value_gradient
 from .fit import Metrics, Run, descend
@@ -252,8 +253,7 @@ class PPOLearner:
             "zero_variance": float(len(earned) < 2),
             **_explained(values, returns, rows),
             **{f"value/{n}": learnt[n] / learnt["updates"] for n in ("loss", "grad_norm")},
-            **_means(sums, norms),
-            "lr": rate,
+            **update_metrics(sums, norms, rate),
         }
 
     def _minibatches(self, rows: Sequence[Row], step: int) -> Iterator[list[int]]:
@@ -332,19 +332,4 @@ def _explained(
     return {
         "value/mean": float(expected.mean()),
         "value/explained_variance": 1 - missed / variance if variance > 0 else float("nan"),
-    }
-
-
-def _means(sums: dict[str, float], norms: list[float]) -> Metrics:
-    """Return means over tokens and optimizer steps; NaN if there was none."""
-    updates, tokens, nan = len(norms), sums.get("tokens"), float("nan")
-    clipped = sum(sums.get(f"clipped_{bound}", 0.0) for bound in ("low", "high", "dual"))
-    return {
-        "updates": updates,
-        "loss": sums["loss"] / updates if updates else nan,
-        "grad_norm": sum(norms) / updates if updates else nan,
-        "ratio": sums["ratio"] / tokens if tokens else nan,
-        "entropy": sums["entropy"] / tokens if tokens else nan,
-        "clip_fraction": clipped / tokens if tokens else nan,
-        **({"kl": sums["kl_k3"] / tokens} if tokens and "kl_k3" in sums else {}),
     }

@@ -28,13 +28,14 @@ from assay.grpo import (
 )
 from assay.grpo.advantage import whiten
 from assay.grpo.batch import row_of
+from assay.grpo.logprobs import read_rows
 from assay.grpo.loss import kl_estimate, merge_sums
 from assay.grpo.tasks import Rollout, SampledTasks
 from assay.grpo.update import update_metrics
 
 from .critic import Critic, gae, read_values, value_gradient
 from .fit import Metrics, Run, descend
-from .rows import cut, read_logprobs, table
+from .rows import cut, table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,14 +196,9 @@ class PPOLearner:
         config, budget = self.config, self.config.tokens_per_batch
         rows = [row_of(e) for group in groups for e in group.episodes if e.reward is not None]
         if self._reference is not None:
-            read = read_logprobs(
-                self._reference,
-                self._forward,
-                rows,
-                temperature=config.temperature,
-                budget=budget,
-            )
-            rows = [replace(row, reference=x) for row, x in zip(rows, read, strict=True)]
+            heat = config.temperature
+            read = read_rows(self._reference, self._forward, rows, temperature=heat, budget=budget)
+            rows = [replace(row, reference=x.logprobs) for row, x in zip(rows, read, strict=True)]
         values = read_values(self.critic, rows, budget=budget)
         mask = table([row.written for row in rows]).bool()
         rewards = token_rewards(groups, rows, config)

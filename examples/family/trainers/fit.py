@@ -12,7 +12,8 @@ from typing import Any, Self
 
 import torch
 
-from assay.grpo import CheckpointError, NotFinite, begun
+from assay.grpo import CheckpointError, begun
+from assay.grpo.guards import require_finite
 from assay.grpo.log import MetricsLog
 from assay.verifiers.atomic_io import replacing, write_json
 
@@ -143,11 +144,7 @@ def descend(
     """
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
     norm = float(torch.nn.utils.clip_grad_norm_(parameters, max_norm))
-    if not math.isfinite(loss) or not math.isfinite(norm):
-        raise NotFinite(
-            f"step {step}: the loss is {loss} and the gradient's length {norm}; nothing has "
-            "reached the weights. Lower the learning rate, or raise warmup_steps"
-        )
+    require_finite(loss, norm, step)
     for group in optimizer.param_groups:
         group["lr"] = rate
     optimizer.step()

@@ -20,7 +20,6 @@ from assay.grpo import (
     GRPOConfig,
     ModelPolicy,
     Row,
-    TooManyUnscored,
     accumulate_gradient,
     choose_forward,
     derive_seed,
@@ -28,6 +27,7 @@ from assay.grpo import (
 )
 from assay.grpo.advantage import whiten
 from assay.grpo.batch import row_of
+from assay.grpo.guards import require_scored
 from assay.grpo.logprobs import read_rows
 from assay.grpo.loss import kl_estimate, merge_sums
 from assay.grpo.tasks import Rollout, SampledTasks
@@ -212,12 +212,7 @@ class PPOLearner:
         config = self.config
         groups = self.rollout(self._policy(derive_seed(config.seed, step)), step)
         score = Score.of(groups)
-        played = score.scored + score.masked
-        if not score.scored or score.masked > config.max_none_share * played:
-            raise TooManyUnscored(
-                f"step {step}: {score.masked} of {played} episodes have no reward, more than the "
-                f"share of {config.max_none_share} that max_none_share allows: mend that and resume"
-            )
+        require_scored(groups, step, config.max_none_share if score.scored else 0.0)
         rows, values, returns = self.credit(groups)
         late = max(0, step - config.critic_warmup)
         rate = config.learning_rate * min(1.0, late / max(1, config.warmup_steps))

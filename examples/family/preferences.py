@@ -9,7 +9,7 @@ from assay.family._sums import LONGEST, SUMS, pass_at_1, start, sums, trained
 from assay.family.trainers import FitConfig, dpo, preference_pairs, rft
 from assay.family_cli import run_script
 from assay.grpo import GRPOConfig, ModelPolicy, load_model, training_tasks
-from assay.study import Claim, Outcome, Study, Trial
+from assay.study import Claim, Outcome, Study, Trial, watched
 
 STEPS = 80  # optimizer steps of each arm
 PROMPTS, REPLIES = 64, 8  # of a step
@@ -25,17 +25,14 @@ def once(trial: Trial, *, fit: Fit) -> Outcome:
     policy = ModelPolicy(model, tokenizer, max_new_tokens=LONGEST, seed=trial.seed)
     groups = list(training_tasks(sums("train"), config)(policy, 1))
     stored = [EpisodeGroup.from_json(group.to_json()) for group in groups]
-    points = [(0.0, pass_at_1(model, tokenizer, trial))]
-    taken = 0
 
-    def note(_: Any) -> None:
-        nonlocal taken
-        taken += 1
-        if taken % max(1, steps // 5) == 0:
-            points.append((taken, pass_at_1(model, tokenizer, trial)))
+    def measure() -> dict[str, float]:
+        return {"pass@1": pass_at_1(model, tokenizer, trial)}
 
+    curves, note = watched(steps, measure, looks=5)
+    note({"step": 0})
     fit(model, tokenizer, stored, steps, note)
-    return Outcome({"pass@1": points[-1][1]}, {"pass@1": points})
+    return Outcome({"pass@1": curves["pass@1"][-1][1]}, curves)
 
 
 def fit_rft(model: Any, tokenizer: Any, groups: Any, steps: int, note: Any) -> None:

@@ -113,7 +113,7 @@ def run_command(
     try:
         for one in studies() if name is None else [name]:
             into = folder if name else folder / one
-            run(one, into, 1 if short else seeds, first_seed, short, jobs, arm)
+            _run(one, into, 1 if short else seeds, first_seed, short, jobs, arm)
     except ArmFailed as error:
         say(f"error: {error}", to=err)
         raise typer.Exit(1) from None
@@ -121,21 +121,16 @@ def run_command(
         page_command(folder / "family.md", folder)
 
 
-def run(
+def _run(
     name: str,
     out_dir: Path,
-    seeds: int | None = None,
-    first_seed: int = 0,
-    short: bool = False,
-    jobs: int | None = None,
-    arms: Sequence[str] | None = None,
-) -> list[Measured]:
-    """Run a study and write ``results.json``, ``section.md`` and ``figure.png`` into ``out_dir``.
-
-    Raises:
-        ValueError: there is no such study, or no such arm.
-        ArmFailed: an arm ended with an error.
-    """
+    seeds: int | None,
+    first_seed: int,
+    short: bool,
+    jobs: int | None,
+    arms: Sequence[str] | None,
+) -> None:
+    """Run a study; write ``results.json``, ``section.md`` and ``figure.png`` into a folder."""
     study = load(name)
     unknown = [arm for arm in arms or () if arm not in study.arms]
     if unknown:
@@ -171,7 +166,6 @@ def run(
             add_row(decided, verdict.claim.text, gain_of(verdict), verdict.word)
         out.print(decided)
     say(f"Picture: {picture}\nNumbers: {out_dir / 'results.json'}")
-    return found
 
 
 @family_app.command("page", cls=Command, epilog="Example: assay family page docs/family.md")

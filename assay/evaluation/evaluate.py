@@ -142,7 +142,7 @@ class _Batch:
     def costs(self) -> list[dict[str, Any]]:
         """Return a row for each task; the batch's seconds are divided equally."""
         share = 1 / len(self.tasks)
-        counts = [
+        counts: list[list[tuple[int | None, int | None]]] = [
             [(p.prompt_tokens, p.reply_tokens) if p.counted else (None, None) for p in row]
             for row in self.episodes
         ] or [[_tokens(episode) for episode in group.episodes] for group in self.groups]

@@ -114,7 +114,7 @@ def draw(figure: Any, results: Results) -> None:
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
 
 
-SAME = {"hard_weight": 1.0, "easy_weight": 1.0}  # no weights by difficulty
+SAME: dict[str, Any] = {"hard_weight": 1.0, "easy_weight": 1.0}  # no weights by difficulty
 
 STUDY = Study(
     title="GRPO-LEAD",

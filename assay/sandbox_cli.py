@@ -7,7 +7,7 @@ import platform
 import re
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal, TextIO
@@ -15,11 +15,12 @@ from typing import Annotated, Literal, TextIO
 import typer
 from rich import box as rich_box
 from rich.markup import escape
-from rich.table import Column, Table
+from rich.table import Table
 from typer import Argument, Option
 
 from .command import Command
-from .console import AsJson, add_row, err, out, print_json, progress, say
+from .console import AsJson, add_row, err, out, print_json, say
+from .figures import figures_table, measured
 from .sandbox import (
     LANGUAGES,
     CheckResult,
@@ -37,7 +38,7 @@ from .sandbox import (
     survey,
 )
 from .sandbox.backends.registry import BACKENDS
-from .sandbox.diagnostics.bench import BARE, Design, Figure, bare, measure, single, two_party
+from .sandbox.diagnostics.bench import BARE, bare, single, two_party
 from .sandbox.images.description import shipped_images
 from .verifiers.visible import one_line, visible
 
@@ -275,49 +276,8 @@ def bench(
     with Sandbox(backend=backend, slots=max(levels)) as box, bare() as interpreters:
         designs = [single(box.backend, box), two_party(f"{box.backend}, two-party", box)]
         title = f"Programs run in {box.backend} {box.image[:19]}".strip()
-        figures = _measured([*designs, *interpreters], levels, seconds, rounds)
-    out.print(_figures_table(title, figures))
-
-
-def _measured(
-    designs: Sequence[Design], levels: Sequence[int], seconds: float, rounds: int
-) -> list[Figure]:
-    """Measure designs at each concurrency."""
-    turns = rounds * sum(design.most >= level for design in designs for level in levels)
-    found: list[Figure] = []
-    with progress() as bar:
-        line = bar.add_task("starting", total=turns, completed=-1)
-
-        def show(name: str) -> None:
-            bar.update(line, advance=1, description=escape(f"{level:2} x {name}"))
-
-        for level in levels:
-            found += measure(designs, level, seconds=seconds, rounds=rounds, on_turn=show)
-    return found
-
-
-def _figures_table(title: str, figures: Sequence[Figure]) -> Table:
-    """Return a row for each design and concurrency."""
-    right = [Column(name, justify="right") for name in ("per s", "median ms", "p99 ms", "runs")]
-    first = Column("at one time", justify="right"), Column("design", no_wrap=True)
-    table = Table(*first, *right, Column("ratio", justify="right"), title=title)
-    table.caption = f"ratio: to {BARE}"
-    bases = {f.concurrency: f.per_s for f in figures if f.name == BARE}
-    for i, figure in enumerate(figures):
-        against = bases.get(figure.concurrency)
-        add_row(
-            table,
-            str(figure.concurrency),
-            figure.name,
-            f"{figure.per_s:.1f}",
-            f"{figure.median_ms:.2f}",
-            f"{figure.p99_ms:.2f}",
-            str(len(figure.times)),
-            "-" if against is None else f"{figure.per_s / against:.2f}",
-        )
-        if figure.concurrency != figures[min(i + 1, len(figures) - 1)].concurrency:
-            table.add_section()
-    return table
+        figures = measured([*designs, *interpreters], levels, seconds, rounds)
+    out.print(figures_table(title, figures, BARE))
 
 
 def _read(file: Path, remedy: str) -> str:

@@ -10,7 +10,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
 from typing import Any
 
-from ...console import naming_the_port
 from ...envs import DataError
 from .pages import Pages
 
@@ -37,8 +36,12 @@ class ViewServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, pages: Pages, port: int = 0) -> None:
-        with naming_the_port(port):
+        try:
             super().__init__(("127.0.0.1", port), _Handler)
+        except (OSError, OverflowError) as error:
+            raise OSError(
+                f"cannot listen on port {port} ({error}): give another --port, or 0 for a free one"
+            ) from error
         self.pages = pages
         self.home = f"/{secrets.token_urlsafe(12)}/"
         self.hosts = {f"{name}:{self.server_port}" for name in ("127.0.0.1", "localhost")}

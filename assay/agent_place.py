@@ -1,31 +1,47 @@
-"""Where the programs of ``--agent`` run: in the sandbox, or as processes of this machine."""
+"""The programs of ``--agent``, in the sandbox or as processes of this machine."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from .envs import TextEnv
+from .extras import needing
 from .sandbox import Sandbox, SessionLimits
+
+if TYPE_CHECKING:
+    from .gateway import AgentEnv
 
 Backend = Literal["docker", "bwrap"]
 
 
 @contextmanager
-def agent_place(
-    *, unsafe: bool, backend: Backend | None, image: str | None, memory_mib: int, file: str | None
-) -> Iterator[dict[str, Any]]:
-    """Yield the arguments of AgentEnv that say where; close the sandbox.
+def agent_env(
+    env: TextEnv,
+    command: str,
+    *,
+    unsafe: bool,
+    backend: Backend | None,
+    image: str | None,
+    memory_mib: int,
+    file: str | None,
+    **settings: Any,
+) -> Iterator[AgentEnv]:
+    """Yield an environment's tasks as a program plays them; close the sandbox.
 
     Raises:
         ValueError: ``unsafe`` is set beside an option of the sandbox.
     """
-    files = () if file is None else (file,)
-    limits = SessionLimits(memory_mib=memory_mib)
+    with needing("--agent", "serve,train"):
+        from .gateway import AgentEnv
+    words, limits = shlex.split(command), SessionLimits(memory_mib=memory_mib)
+    settings["files"] = () if file is None else (file,)
     if not unsafe:
         with Sandbox(backend=backend) as box:
-            yield {"sandbox": box, "image": image, "limits": limits, "files": files}
+            yield AgentEnv(env, words, sandbox=box, image=image, limits=limits, **settings)
         return
     if backend or image or limits != SessionLimits():
         raise ValueError("the sandbox's backend, image and memory have no effect with unsafe_agent")
-    yield {"unsafe": True, "files": files}
+    yield AgentEnv(env, words, unsafe=True, **settings)

@@ -16,7 +16,6 @@ from .console import AsJson, cell, out, print_json, progress, say
 from .envs import (
     AuditReport,
     DataError,
-    Finding,
     Sample,
     TextEnv,
     audit,
@@ -147,7 +146,10 @@ def _show(report: AuditReport) -> None:
     table = Table("check", "finding", "cases", "what it holds, or why it was not checked")
     for finding in report.findings:
         cases = f"{finding.cases:,}" if finding.cases else ""
-        table.add_row(finding.check, _WORDS[finding.holds], cases, cell(_said(finding)))
+        said = finding.note if finding.holds is None else finding.promise
+        if finding.holds is not None and finding.note:
+            said += f" ({finding.note})"
+        table.add_row(finding.check, _WORDS[finding.holds], cases, cell(said))
     out.print(table)
     for finding in report.findings:
         if finding.holds is False:
@@ -162,9 +164,3 @@ def _show(report: AuditReport) -> None:
         f"\n{report.subject}: {held} hold, {len(report.failing)} fail, "
         f"{len(report.unchecked)} not checked (seed {report.seed}, {report.tasks} tasks)"
     )
-
-
-def _said(finding: Finding) -> str:
-    if finding.holds is None:
-        return finding.note
-    return f"{finding.promise} ({finding.note})" if finding.note else finding.promise

@@ -98,11 +98,12 @@ class _Progress(Progress):
             say(f"{task.description}: {task.completed:g}{total}", to=self.console)
 
 
-def progress(*columns: str) -> Progress:
+def progress(*columns: str, refreshes: float = 10) -> Progress:
     """Make a progress bar on stderr, or lines if that is no terminal.
 
     Args:
         columns: more columns, such as ``"{task.fields[so_far]}"``.
+        refreshes: per second; each costs CPU time.
     """
     return _Progress(
         TextColumn("{task.description}"),
@@ -112,4 +113,5 @@ def progress(*columns: str) -> Progress:
         TimeRemainingColumn(),
         console=err,
         transient=True,
+        refresh_per_second=refreshes,
     )

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import random
-import shutil
 import time
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from typer import Option
 
-from .console import add_row, err, out, say
+from .console import add_row, out, progress, say
 from .envs import make, wilson_interval
 from .sandbox import Limits, Sandbox, SandboxError
 from .training_cli import hush_transformers
 from .verifiers import Code, Format, Math, Rubric
+from .verifiers.atomic_io import write_directory
 
 ENV = "assay/Arithmetic-v1"
 Row = Mapping[str, Any]
@@ -116,7 +115,7 @@ def _train(folder: Path, seed: int, steps: int) -> None:
     test = held_out_tasks(make(ENV, split="test"), 1000)
     start = folder / "start"
     if not (start / "config.json").exists():
-        _make_start(start, seed)
+        write_directory(start, lambda to: _make_start(to, seed))
     model, tokenizer = load_model(start)
     learner = Learner(
         model,
@@ -141,17 +140,14 @@ def _train(folder: Path, seed: int, steps: int) -> None:
 
 
 def _make_start(folder: Path, seed: int) -> None:
-    """Make a tiny model that is sometimes correct; it is written atomically."""
+    """Make a tiny model that is sometimes correct."""
     from .family.trainers import warm_start
     from .grpo import held_out_tasks, load_model, tiny_model
 
-    partial = folder.with_name(f".{folder.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)  # an interrupted run may have left one
-    model, tokenizer = load_model(tiny_model(partial, seed=seed))
+    model, tokenizer = load_model(tiny_model(folder, seed=seed))
     train = make(ENV, split="train")
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=err, transient=True) as bar:
-        line = bar.add_task("warm start")
+    with progress() as bar:
+        line = bar.add_task("warm start", total=None)
         warm_start(
             model,
             tokenizer,
@@ -165,8 +161,7 @@ def _make_start(folder: Path, seed: int) -> None:
                 line, description=f"warm start, step {w.steps}: pass@1 {w.pass_at_1:.2f}"
             ),
         )
-    model.save_pretrained(partial)
-    partial.rename(folder)
+    model.save_pretrained(folder)
 
 
 def _before_and_after(before: Row, after: Row, title: str) -> Table:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Option
 
-from .agent_place import Backend, agent_place
+from .agent_place import Backend, agent_env
 from .arguments import ByOption, DataOption, EnvName, SetOption, environment_options, settings
 from .command import HelpAll
 from .console import AsJson, err, out, print_json, progress, say
@@ -37,11 +37,14 @@ from .evaluation import (
     versions,
 )
 from .evaluation.eval_policy import GroupEvalPolicy
+from .evaluation.evaluate import Judge
 from .evaluation.named_policy import FORMS, directory_record, refuse_others
 from .evaluation.run_files import SUMMARY
 from .evaluation.show import tables
 from .naming import found_here, make_to_judge
-from .sandbox.extras import missing_package
+
+if TYPE_CHECKING:
+    from .gateway import AgentEnv, GatewayConfig
 
 _AT_ONCE = 256
 """Replies of a batch, about: what a kill can cost."""
@@ -142,19 +145,20 @@ def eval_command(
                 raise ValueError("the options --unsafe-agent and --agent-... go with --agent")
             evaluated = find_policy(policy, made, sampling)
         else:
-            where = stack.enter_context(
-                agent_place(
-                    unsafe=unsafe_agent,
-                    backend=agent_backend,
-                    image=agent_image,
-                    memory_mib=agent_memory,
-                    file=agent_file,
-                )
+            played = agent_env(
+                made,
+                agent,
+                unsafe=unsafe_agent,
+                backend=agent_backend,
+                image=agent_image,
+                memory_mib=agent_memory,
+                file=agent_file,
+                answer_file=agent_answer,
+                time_s=agent_time,
+                at_once=concurrency,
             )
-            settings_of = {"answer_file": agent_answer, "time_s": agent_time}
-            evaluated = stack.enter_context(
-                _agent_player(agent, made, policy, sampling, where, **settings_of)
-            )
+            program = stack.enter_context(played)
+            evaluated = stack.enter_context(_agent_player(program, policy, sampling))
         tasks, counts = _asked(made, evaluated, n, limit, task or [], shuffle, seed)
         refuse_by(by, tasks)
         plan = Plan(
@@ -169,29 +173,35 @@ def eval_command(
         )
         tally = Tally(many_answers=many_answers(made.rubric), by=by)
         with RunWriter(directory, plan, resume=resume) as writer:
-            _play(made, evaluated, tasks, counts, writer, tally)
+            play(made, evaluated, tasks, counts, writer, tally)
     finally:
         stack.close()
         made.close()
     finish(directory, tally, seed, price_in, price_out, as_json=as_json)
 
 
+@dataclass(frozen=True)
+class _AgentPlayer:
+    """A program as a policy that plays and judges whole episodes."""
+
+    agent: AgentEnv
+    engine: Any
+    config: GatewayConfig
+    about: dict[str, Any]
+
+    def play(self, tasks: Sequence[Task], count: int, seed: int, /) -> list[EpisodeGroup]:
+        return self.agent.play(self.engine, tasks, count, config=self.config, seed=seed)
+
+    def describe(self) -> dict[str, Any]:
+        return self.about
+
+
 @contextmanager
-def _agent_player(
-    command: str,
-    env: TextEnv,
-    policy: str,
-    sampling: Sampling,
-    where: Mapping[str, Any],
-    **settings: Any,
-) -> Iterator[GroupEvalPolicy]:
+def _agent_player(agent: AgentEnv, policy: str, sampling: Sampling) -> Iterator[GroupEvalPolicy]:
     """Yield what plays tasks by a program; close its engine."""
-    try:
-        from .gateway import AgentEnv, GatewayConfig
-        from .gateway.eval_player import AgentEvalPlayer
-        from .gateway_cli import engine_of
-    except ImportError as error:
-        raise missing_package("--agent", "serve,train", error) from error
+    from .gateway import GatewayConfig
+    from .gateway_cli import engine_of
+
     served = policy.startswith(("http://", "https://"))
     if not served and not Path(policy).is_dir():
         raise ValueError("--agent needs a transformers directory or a vLLM server's address as -p")
@@ -207,15 +217,15 @@ def _agent_player(
     )
     about = {
         "kind": "agent",
-        "command": shlex.split(command),
+        "command": list(agent.command),
         "policy": policy if served else directory_record(Path(policy)),
         "sampling": {"max_tokens": config.max_tokens, **override},
-        **settings,
-        "image": where.get("image"),
-        "files": list(where["files"]),
+        "answer_file": agent.answer_file,
+        "time_s": agent.time_s,
+        "image": agent.image,
+        "files": list(map(str, agent.files)),
     }
     kind: Any = "proxy" if served else "transformers"
-    agent = AgentEnv(env, shlex.split(command), at_once=sampling.concurrency, **where, **settings)
     with engine_of(
         kind,
         sampling.model if served else policy,
@@ -223,7 +233,7 @@ def _agent_player(
         api_key_env=sampling.api_key_env,
         device=sampling.device,
     ) as engine:
-        yield AgentEvalPlayer(agent, engine, config, about)
+        yield _AgentPlayer(agent, engine, config, about)
 
 
 def refuse_by(by: str | None, tasks: Iterable[Task]) -> None:
@@ -325,20 +335,24 @@ def _saved(policy: FilePolicy, tasks: Sequence[Task], n: int | None) -> list[int
     return [min(n or count, count) for count in saved]
 
 
-def _play(
+def play(
     env: TextEnv,
     policy: EvalPolicy | GroupEvalPolicy,
     tasks: Sequence[Task],
     counts: Sequence[int],
     writer: RunWriter,
     tally: Tally,
+    judge: Judge | None = None,
 ) -> None:
+    """Evaluate, with a progress bar; tell how to go on after an error."""
     for group in read_groups(writer.directory):
         tally.add(group)
     if writer.done:
         say(f"{writer.done:,} of {len(tasks):,} tasks are done already.", to=err)
     with progress("{task.fields[so_far]}") as bar:
-        line = bar.add_task("playing", total=len(tasks), completed=writer.done, so_far="")
+        line = bar.add_task(
+            "judging" if judge else "playing", total=len(tasks), completed=writer.done, so_far=""
+        )
 
         def note(groups: Sequence[EpisodeGroup], _: Sequence[dict[str, Any]]) -> None:
             for group in groups:
@@ -348,7 +362,7 @@ def _play(
             bar.update(line, advance=len(groups), so_far=so_far)
 
         try:
-            evaluate(env, policy, tasks, counts, writer, note=note)
+            evaluate(env, policy, tasks, counts, writer, judge=judge, note=note)
         except BaseException:
             say(
                 f"{writer.done:,} of {len(tasks):,} tasks are in {writer.directory}; --resume goes "

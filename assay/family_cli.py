@@ -5,16 +5,17 @@ from __future__ import annotations
 import ast
 import importlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.resources import files
 from pathlib import Path
+from string import Template
 from typing import Annotated, get_args
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from .command import Command
-from .console import add_row, err, out, say
+from .console import add_row, err, out, progress, say
 from .study import Measured, Results, Study
 from .study.claims import Verdict, Word, agreed, verdicts
 from .study.measured import by_arm, read_measured, write_measured
@@ -112,43 +113,31 @@ def run_command(
     try:
         for one in studies() if name is None else [name]:
             into = folder if name else folder / one
-            run(one, into, 1 if short else seeds, first_seed, short, jobs, arm)
+            _run(one, into, 1 if short else seeds, first_seed, short, jobs, arm)
     except ArmFailed as error:
         say(f"error: {error}", to=err)
         raise typer.Exit(1) from None
     if everything:
-        write_page(folder / "family.md", folder)
+        page_command(folder / "family.md", folder)
 
 
-def run(
+def _run(
     name: str,
     out_dir: Path,
-    seeds: int | None = None,
-    first_seed: int = 0,
-    short: bool = False,
-    jobs: int | None = None,
-    arms: Sequence[str] | None = None,
-) -> list[Measured]:
-    """Run a study and write ``results.json``, ``section.md`` and ``figure.png`` into ``out_dir``.
-
-    Raises:
-        ValueError: there is no such study, or no such arm.
-        ArmFailed: an arm ended with an error.
-    """
+    seeds: int | None,
+    first_seed: int,
+    short: bool,
+    jobs: int | None,
+    arms: Sequence[str] | None,
+) -> None:
+    """Run a study; write ``results.json``, ``section.md`` and ``figure.png`` into a folder."""
     study = load(name)
     unknown = [arm for arm in arms or () if arm not in study.arms]
     if unknown:
         raise ValueError(f"{name} has no arm {unknown[0]!r}: choose of {', '.join(study.arms)}")
     chosen = {arm: i for i, arm in enumerate(study.arms) if not arms or arm in arms}
     wanted = range(first_seed, first_seed + (seeds or study.seeds))
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    # Arms take minutes: ten refreshes a second would cost them a part of a core.
-    with Progress(*columns, console=err, transient=True, refresh_per_second=1) as bar:
+    with progress(refreshes=1) as bar:  # arms take minutes, and the cores
         line = bar.add_task(name, total=len(chosen) * len(wanted))
         found = run_study(
             f"{PACKAGE}.{name}",
@@ -177,7 +166,6 @@ def run(
             add_row(decided, verdict.claim.text, gain_of(verdict), verdict.word)
         out.print(decided)
     say(f"Picture: {picture}\nNumbers: {out_dir / 'results.json'}")
-    return found
 
 
 @family_app.command("page", cls=Command, epilog="Example: assay family page docs/family.md")
@@ -189,38 +177,29 @@ def page_command(
     ] = None,
 ) -> None:
     """Write the page of all studies, with its pictures in a folder named after it."""
-    write_page(path, results)
-
-
-def write_page(path: Path, runs: Path | None = None) -> None:
-    """Write the page of all studies and their pictures.
-
-    Args:
-        path: of the page; the pictures go into a folder named after it.
-        runs: the folder of a run of all studies; without it, the results that are shipped.
-    """
-    decided = []
-    for name, study, results, _, found in _shown(runs):
-        if results:
-            draw_study(study, results, path.with_suffix("") / f"{name}.png")
+    shown, decided = list(_shown(results)), []
+    for name, study, measured, _, found in shown:
+        if measured:
+            draw_study(study, measured, path.with_suffix("") / f"{name}.png")
         decided += [(study.title, verdict) for verdict in found]
     if decided:
         draw_overview(decided, path.with_suffix("") / "overview.png")
-    write_text(path, family_page(path.stem, runs))
+    write_text(path, family_page(path.stem, shown))
     say(f"Page: {path}")
 
 
-def family_page(folder: str = "family", runs: Path | None = None) -> str:
-    """Return the page of all studies; ``folder`` holds their pictures."""
+def family_page(folder: str = "family", shown: Iterable[_Shown] | None = None) -> str:
+    """Return the page of studies, by default of those that ship; ``folder`` has their pictures."""
     parts, claims = [], 0
     words: list[Word] = []
-    for name, study, results, repeated, found in _shown(runs):
+    for name, study, results, repeated, found in _shown(None) if shown is None else shown:
         claims += len(study.claims)
         words += [verdict.word for verdict in found]
         picture = f"{folder}/{name}.png" if results else None
         parts.append(section(name, study, results, picture, repeated))
     counted = _count(claims, words, folder) if words else ""
-    return "\n".join([_HEAD, counted, _ERRATA, *parts])
+    text = (files(f"{__package__}.study") / "family.md").read_text(encoding="utf-8")
+    return Template(text).substitute(counted=counted, studies="\n".join(parts))
 
 
 def _count(claims: int, words: Sequence[Word], folder: str) -> str:
@@ -234,7 +213,10 @@ def _count(claims: int, words: Sequence[Word], folder: str) -> str:
     )
 
 
-def _shown(runs: Path | None) -> Iterator[tuple[str, Study, Results, Results, list[Verdict]]]:
+_Shown = tuple[str, Study, Results, Results, list[Verdict]]
+
+
+def _shown(runs: Path | None) -> Iterator[_Shown]:
     """Yield each study's name, the study, results, those of other seeds, and verdicts if decided.
 
     Where other seeds were run too, a claim has the verdict that both give.
@@ -256,62 +238,3 @@ def _shown(runs: Path | None) -> Iterator[tuple[str, Study, Results, Results, li
 def run_script(file: str) -> None:
     """Run the study that a script holds, as ``assay family run`` does."""
     family_app(["run", Path(file).stem, *sys.argv[1:]], prog_name=Path(file).name)
-
-
-_HEAD = """# The GRPO family, measured
-
-Each section is one system: what its source says, the equation that it changes, a load on which the
-mechanism can act, what came out, and a verdict on each claim. The models are tiny and trained from
-nothing, so a number here is evidence about a mechanism and none about a large model.
-
-A claim compares one value of two arms, seed by seed. The gain is the mean difference (or quotient)
-in the direction of the claim, with the percentile bootstrap's interval at nominal 99 %, which at
-eight seeds covers about 95 %. A claim is *shown* if the whole interval reaches its margin (exceeds
-0 if none is named), *shown against* if it lies below, and else *too small to tell*. Claims are
-fixed before the seeds are run. A verdict counts only if a second run with other seeds gives it too:
-eight seeds, or up to 32 where eight left open what the first run had decided.
-
-`assay family run --all` runs everything again, with `--first-seed 1000` on other seeds; `assay
-family run NAME` repeats one study, and `examples/family/NAME.py` is the whole of it. A cell of a
-table is the mean over the seeds, with the least and the most in brackets. "CPU s" is an
-arm's own work, and "peak MiB" its process's, with imports. A seed gives the same numbers again on
-one version and one processor.
-"""
-
-_ERRATA = """## Where the sources, or accounts of them, are wrong
-
-| said | right | by |
-| --- | --- | --- |
-| Rewards .9, .3, .8, .2 have a deviation of .32, and advantages of 1.09 and .78 | .304 for a \
-population (advantages 1.151, -.822, .822, -1.151), .351 for a sample (.997, -.712, .712, -.997) | \
-arithmetic; `advantage_std` names both |
-| DeepSeekMath's GRPO was paid by rules and needed no reward model | it was paid by a trained \
-reward model, 7B; rules alone are DeepSeek-R1-Zero's. GRPO does without the critic, not without \
-rewards | arXiv 2402.03300, 4.1.2 and 4.2 |
-| DeepSeekMath compares GRPO with PPO | it has no PPO; DeepSeek-R1's appendix A.3 has | \
-arXiv 2402.03300, 5.2 |
-| GRPO takes half of PPO's memory | 31 % less for 25 million parameters with a reference (669 and \
-965 MiB above the imports), 28 % and 10 % less in the plans below; the states alone 44 % less | \
-`python benchmarks/ppo_memory.py`, `assay plan` |
-| Normalising within the group is unbiased | the mean holds the reply itself, which shrinks the \
-gradient by (G - 1)/G; the deviation and a reply's own length weigh groups and tokens | \
-arXiv 2503.20783 |
-| Replies below the mean give next to no signal | their advantage is as large with the other sign; \
-only a group of equal rewards gives none | algebra |
-
-Memory and least time of a step of 64 prompts of 256 tokens x 8 replies of 1,024, float32 weights
-with AdamW, computed in bfloat16, H200, with a reference (`assay plan MODEL --gpu h200-141gb --set
-beta=0.04 --set max_new_tokens=1024`; 7B: `--count 8`, per GPU). PPO's rows add a critic of the
-policy's size: its weights, gradients and optimizer beside the policy's at the peak, one more
-reading and one more update.
-
-| model | method | states, GiB | peak, GiB | least seconds |
-| --- | --- | --- | --- | --- |
-| 1.5B | GRPO | 28.8 | 59.7 | 11.4 |
-| 1.5B | PPO | 51.8 | 82.7 | 17.8 |
-| 7B on 8 | GRPO | 42.6 | 126.6 | 8.1 |
-| 7B on 8 | PPO | 56.8 | 140.8 | 11.6 |
-
-The plan keeps the reference whole on each GPU, and activations are the larger part at 7B.
-`--gradient-checkpointing` lowers them.
-"""

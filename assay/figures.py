@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
 
-from .console import err
+from .console import add_row, progress
 from .sandbox.diagnostics.bench import Design, Figure, measure
 
 
@@ -17,17 +16,13 @@ def measured(
 ) -> list[Figure]:
     """Measure designs at each concurrency, and show on stderr how far that is."""
     turns = rounds * sum(design.most >= level for design in designs for level in levels)
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err, transient=True) as progress:
-        task = progress.add_task("starting", total=turns)
-        begun = 0
+    found: list[Figure] = []
+    with progress() as bar:
+        line = bar.add_task("starting", total=turns, completed=-1)
 
         def show(name: str) -> None:
-            nonlocal begun
-            progress.update(task, completed=begun, description=f"{level:2} x {escape(name)}")
-            begun += 1
+            bar.update(line, advance=1, description=escape(f"{level:2} x {name}"))
 
-        found = []
         for level in levels:
             found += measure(designs, level, seconds=seconds, rounds=rounds, on_turn=show)
     return found
@@ -35,25 +30,23 @@ def measured(
 
 def figures_table(title: str, figures: Sequence[Figure], base: str) -> Table:
     """Return a row for each design and concurrency; the last column is relative to ``base``."""
-    table = Table(title=title, caption=f"ratio: to {base}")
-    table.add_column("at one time", justify="right")
-    table.add_column("design", no_wrap=True)
-    for heading in ("per s", "median ms", "p99 ms", "runs", "ratio"):
-        table.add_column(escape(heading), justify="right")
+    right = [Column(name, justify="right") for name in ("per s", "median ms", "p99 ms", "runs")]
+    first = Column("at one time", justify="right"), Column("design", no_wrap=True)
+    table = Table(*first, *right, Column("ratio", justify="right"), title=title)
+    table.caption = f"ratio: to {base}"
     bases = {f.concurrency: f.per_s for f in figures if f.name == base}
-    last = None
-    for figure in figures:
-        if last not in (None, figure.concurrency):
-            table.add_section()
-        last = figure.concurrency
+    for i, figure in enumerate(figures):
         against = bases.get(figure.concurrency)
-        table.add_row(
+        add_row(
+            table,
             str(figure.concurrency),
-            escape(figure.name),
+            figure.name,
             f"{figure.per_s:.1f}",
             f"{figure.median_ms:.2f}",
             f"{figure.p99_ms:.2f}",
             str(len(figure.times)),
             "-" if against is None else f"{figure.per_s / against:.2f}",
         )
+        if figure.concurrency != figures[min(i + 1, len(figures) - 1)].concurrency:
+            table.add_section()
     return table

@@ -16,7 +16,7 @@ import typer
 
 from .command import HelpAll
 from .console import err, naming_the_port, say
-from .sandbox.extras import missing_package
+from .extras import needing
 
 if TYPE_CHECKING:
     from .gateway import ChatEngine, Engine
@@ -60,13 +60,11 @@ def gateway_command(
     and returns its tokens. Both need the token of ASSAY_GATEWAY_TOKEN, by default a new one, which
     is printed.
     """
-    try:
+    with needing("assay gateway", "serve,train"):
         from .gateway import Gateway, GatewayConfig, create_app
         from .gateway.app import uvicorn_server
         from .service.limits import ServiceLimits
         from .service.server import listen, url_of
-    except ImportError as error:
-        raise missing_package("assay gateway", "serve,train", error) from error
     token = os.environ.get(TOKEN) or secrets.token_urlsafe(24)
     config = GatewayConfig(max_tokens=max_tokens, max_turns=max_turns, timeout_s=timeout)
     with contextlib.ExitStack() as stack:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,10 +11,10 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from .arguments import ByOption, settings
-from .console import AsJson, err, progress, say
+from .console import AsJson, err, say
 from .diff_cli import show_difference
-from .envs import EnvSpec, EpisodeGroup, TextEnv
-from .eval_cli import finish, refuse_by
+from .envs import EnvSpec, EpisodeGroup, Task, TextEnv
+from .eval_cli import finish, play, refuse_by
 from .evaluation import (
     Plan,
     RunWriter,
@@ -73,12 +73,11 @@ def rescore_command(
     directory = out_path or run.with_name(f"{run.name}-rescored")
     tally = Tally(many_answers=many_answers(made.rubric), by=by)
     try:
-        data = _data(run, made, plan, references)
+        tasks, data = _tasks(run, made, plan, references)
         new = rescored_plan(plan, str(run), made, record, data)
         with RunWriter(directory, new, resume=resume) as writer:
-            for group in read_groups(directory):
-                tally.add(group)
-            _judge(_groups(run, made, references), made, new, writer, tally)
+            stored = _Stored(islice(_groups(run, made, references), writer.done, None))
+            play(made, stored, tasks, [1] * len(tasks), writer, tally, judge=rescored)
     finally:
         made.close()
     found = difference(read_groups(run), read_groups(directory))
@@ -109,14 +108,16 @@ def _groups(run: Path, env: TextEnv, references: bool) -> Iterator[EpisodeGroup]
     return with_references_of(env, groups) if references else groups
 
 
-def _data(run: Path, env: TextEnv, plan: Plan, references: bool) -> dict[str, Any]:
-    """Record the tasks that replies are judged by, with a message if references have changed."""
+def _tasks(
+    run: Path, env: TextEnv, plan: Plan, references: bool
+) -> tuple[list[Task], dict[str, Any]]:
+    """Return the tasks that replies are judged by, and their record; tell of other references."""
     tasks = [group.task for group in _groups(run, env, references)]
     whole = plan.data["tasks"]
     if len(tasks) < whole:
         say(f"{run} is not complete: {len(tasks):,} of {whole:,} tasks are there.", to=err)
     if references:
-        return {**data_record(tasks), "tasks": whole}
+        return tasks, {**data_record(tasks), "tasks": whole}
     now = [(task, task_now(env, task)) for task in tasks]
     other = [task.id for task, new in now if new and new.reference != task.reference]
     if other:
@@ -125,41 +126,17 @@ def _data(run: Path, env: TextEnv, plan: Plan, references: bool) -> dict[str, An
             "replies are judged by those of the run. --references takes the new ones.",
             to=err,
         )
-    return dict(plan.data)
+    return tasks, dict(plan.data)
 
 
-def _judge(
-    groups: Iterator[EpisodeGroup], env: TextEnv, plan: Plan, writer: RunWriter, tally: Tally
-) -> None:
-    total = plan.data["tasks"]
-    with progress("{task.fields[so_far]}") as bar:
-        line = bar.add_task("judging", total=total, completed=writer.done, so_far="")
-        for batch in _batches(groups, env, plan.batch, writer.done):
-            for group in batch[0]:
-                tally.add(group)
-            writer.add(*batch)
-            bar.advance(line, len(batch[0]))
+@dataclass(frozen=True)
+class _Stored:
+    """The groups of a run, as a policy that plays them again."""
 
+    groups: Iterator[EpisodeGroup]
 
-def _batches(
-    groups: Iterator[EpisodeGroup], env: TextEnv, size: int, done: int
-) -> Iterator[tuple[list[EpisodeGroup], list[dict[str, Any]]]]:
-    """Yield new groups and the cost of judging them, in batches."""
-    waiting = islice(groups, done, None)
-    while part := list(islice(waiting, size)):
-        started = time.perf_counter()
-        judged = rescored(env, part)
-        yield judged, _costs(judged, time.perf_counter() - started)
+    def play(self, tasks: Sequence[Task], count: int, seed: int, /) -> list[EpisodeGroup]:
+        return list(islice(self.groups, len(tasks)))
 
-
-def _costs(groups: list[Any], seconds: float) -> list[dict[str, Any]]:
-    return [
-        {
-            "task": group.task.id,
-            "seconds": 0.0,
-            "judging_seconds": round(seconds / len(groups), 6),
-            "prompt_tokens": [None] * len(group.episodes),
-            "reply_tokens": [None] * len(group.episodes),
-        }
-        for group in groups
-    ]
+    def describe(self) -> dict[str, Any]:
+        return {}

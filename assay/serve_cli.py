@@ -18,8 +18,8 @@ from .arguments import DataOption, EnvName, SetOption, environment_options, sett
 from .command import HelpAll
 from .console import err, naming_the_port, say
 from .envs import make
+from .extras import needing
 from .naming import found_here
-from .sandbox.extras import missing_package
 from .verifiers.visible import visible
 
 if TYPE_CHECKING:
@@ -77,10 +77,8 @@ def serve_command(
     if mcp:
         _serve_mcp(context, env, environment_options(setting, data), reasons=tell_reasons)
         return
-    try:
+    with needing("assay serve", "serve"):
         from .service import ServiceLimits, Tokens, check_exposure, serve
-    except ImportError as error:
-        raise missing_package("assay serve", "serve", error) from error
     if (certificate is None) != (key is None):
         raise ValueError("--certificate and --key go together: give both, or none")
     if certificate is not None and key is not None:
@@ -132,10 +130,8 @@ def _serve_mcp(context: typer.Context, env: str, kwargs: dict[str, Any], *, reas
         raise ValueError(
             f"--{option} has no effect with --mcp, which serves one client: leave it out"
         )
-    try:
+    with needing("assay serve --mcp", "serve,mcp"):
         from .service.mcp_server import serve_stdio
-    except ImportError as error:
-        raise missing_package("assay serve --mcp", "serve,mcp", error) from error
     serve_stdio(make(found_here(env), **kwargs), reasons=reasons)
 
 

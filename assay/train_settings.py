@@ -14,8 +14,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from .docstring import meanings, without_roles
+from .extras import needing
 from .grpo.presets import PRESETS, Preset
-from .sandbox.extras import missing_package
 from .sandbox.redaction import redact, redacted_paths
 from .train_config import TrainConfig
 from .verifiers.atomic_io import write_settings
@@ -97,10 +97,8 @@ def groups() -> Mapping[str, list[str]]:
 
 @cache
 def _adapter(name: str) -> TypeAdapter[Any]:
-    try:
+    with needing("assay train", "train"):
         from pydantic import TypeAdapter
-    except ImportError as error:
-        raise missing_package("assay train", "train", error) from error
     return TypeAdapter(hints()[name])
 
 
@@ -167,10 +165,8 @@ def from_file(path: str | Path) -> dict[str, Any]:
         ValueError: a name is unknown, or a value is of another type.
         OSError: the file does not exist.
     """
-    try:
+    with needing("assay train", "train"):
         from .setting_files import read_settings
-    except ImportError as error:
-        raise missing_package("assay train", "train", error) from error
 
     found = read_settings(path)
     preset = found.pop("preset", None)

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.table import Column, Table
 
-from .agent_place import agent_place
+from .agent_place import agent_env
 from .console import add_row, err, out, say
 from .envs import TextEnv, arguments, levels, make
 from .envs.datasets.bad_rows import bad_rows_record
 from .envs.datasets.errors import SplitError
 from .envs.datasets.splits import have_same_prompts, make_for
+from .extras import needing
 from .grpo import PRESETS, GRPOConfig
 from .naming import found_here
-from .sandbox.extras import missing_package
 from .sandbox.redaction import redact, redacted_paths
 from .train_config import MOVABLE, TrainConfig
 from .train_settings import (
@@ -77,10 +77,8 @@ def hush_transformers() -> None:
     Raises:
         ImportError: transformers is not installed.
     """
-    try:
+    with needing("assay train", "train"):
         from transformers.utils import logging
-    except ImportError as error:
-        raise missing_package("assay train", "train", error) from error
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers leaves it so
 
 
@@ -219,26 +217,21 @@ def _player(config: TrainConfig, env: TextEnv, stack: ExitStack) -> PlayTasks | 
     """Return what plays the tasks in the environment's place, if a program does."""
     if config.agent is None:
         return None
-    try:
-        from .gateway.agent_env import AgentEnv
-        from .gateway.policy_engine import AgentPlayer
-    except ImportError as error:
-        raise missing_package("--agent", "serve", error) from error
-    where = agent_place(
+    played = agent_env(
+        env,
+        config.agent,
         unsafe=config.unsafe_agent,
         backend=config.agent_backend,
         image=config.agent_image,
         memory_mib=config.agent_memory_mib,
         file=config.agent_file,
-    )
-    agent = AgentEnv(
-        env,
-        shlex.split(config.agent),
-        **stack.enter_context(where),
         answer_file=config.agent_answer,
         time_s=config.agent_time_s,
         at_once=config.agents_at_once,
     )
+    agent = stack.enter_context(played)
+    from .gateway.policy_engine import AgentPlayer
+
     return AgentPlayer(agent, max_turns=config.agent_turns)
 
 

@@ -96,16 +96,17 @@ def read(name: str, text: Any) -> Any:
 
 
 def tasks_to_write(
-    env: TextEnv, size: int | None, seed: int, split: str, allow: Mapping[str, bool]
+    env: TextEnv, *, size: int | None = None, seed: int = 0, split: str = "train", **allow: bool
 ) -> list[tuple[int, Task]]:
     """Return the tasks for a trainer's file, with their indices.
 
     Args:
         env: an environment of one turn.
-        size: how many, in the order of training; every task once if it is ``None``.
+        size: how many rows, in the order of training; by default every task once.
         seed: of that order.
-        split: what the file is for.
-        allow: as for :func:`~assay.envs.datasets.splits.refuse_training`.
+        split: what the file is for: make ``env`` with the same.
+        **allow: ``allow_test_split`` and ``allow_sample``, to write tasks for evaluation or the
+            package's sample into a file to train on.
 
     Raises:
         ValueError: the environment is not of one turn, its tasks never end and there is no

@@ -72,27 +72,15 @@ def fields_of(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def to_nemo_gym(
-    env: TextEnv,
-    path: str | Path,
-    *,
-    size: int | None = None,
-    seed: int = 0,
-    split: str = "train",
-    data_source: str = "",
-    **allow: bool,
-) -> int:
+def to_nemo_gym(env: TextEnv, path: str | Path, *, data_source: str = "", **options: Any) -> int:
     """Write tasks as the JSONL file that a NeMo Gym data set names.
 
     Args:
         env: an environment of one turn.
         path: of the file.
-        size: how many rows, in the order of training; by default every task once.
-        seed: of that order.
-        split: what the file is for: make ``env`` with the same.
         data_source: what the rows are called; the environment's id.
-        **allow: ``allow_test_split`` and ``allow_sample``, to write tasks for evaluation or the
-            package's sample into a file to train on.
+        **options: ``size``, ``seed``, ``split``, ``allow_test_split`` and ``allow_sample`` of
+            :func:`~assay.adapters.to_verl`.
 
     Returns:
         The number of rows.
@@ -108,6 +96,6 @@ def to_nemo_gym(
             "ground_truth": written(task.reference),
             "task": task.id,
         }
-        for _, task in tasks_to_write(env, size, seed, split, allow)
+        for _, task in tasks_to_write(env, **options)
     ]
     return write_rows(path, rows)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..envs import Conversation, Source, State, Task, TextEnv, Turn
-from ..sandbox.extras import missing_package
+from ..extras import needing
 from ..verifiers import Status, Verdict, Verifier
 from ..verifiers.text.words import sendable
 from .judging import RewardFault
@@ -264,10 +264,8 @@ def _is_refusal(error: Exception) -> bool:
 
 
 def _generic(address: str) -> Connect:
-    try:
+    with needing("an OpenEnv address", "openenv"):
         from openenv.core import GenericEnvClient
-    except ImportError as error:
-        raise missing_package("an OpenEnv address", "openenv", error) from error
     return lambda: GenericEnvClient(base_url=address)
 
 

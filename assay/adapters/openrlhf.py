@@ -135,15 +135,7 @@ def openrlhf_reward(
     return OpenRLHFReward(judge, retries, ends)
 
 
-def to_openrlhf(
-    env: TextEnv,
-    path: str | Path,
-    *,
-    size: int | None = None,
-    seed: int = 0,
-    split: str = "train",
-    **allow: bool,
-) -> int:
+def to_openrlhf(env: TextEnv, path: str | Path, **options: Any) -> int:
     """Write tasks as the JSONL file that OpenRLHF's ``--data.prompt_dataset`` names.
 
     Rows are ``prompt`` (messages), ``label`` and ``datasource``: give ``--data.input_key prompt
@@ -152,11 +144,8 @@ def to_openrlhf(
     Args:
         env: an environment of one turn.
         path: of the file.
-        size: how many rows, in the order of training; by default every task once.
-        seed: of that order.
-        split: what the file is for: make ``env`` with the same.
-        **allow: ``allow_test_split`` and ``allow_sample``, to write tasks for evaluation or the
-            package's sample into a file to train on.
+        **options: ``size``, ``seed``, ``split``, ``allow_test_split`` and ``allow_sample`` of
+            :func:`~assay.adapters.to_verl`.
 
     Returns:
         The number of rows.
@@ -171,6 +160,6 @@ def to_openrlhf(
             "label": written(task.reference),
             "datasource": env.name,
         }
-        for _, task in tasks_to_write(env, size, seed, split, allow)
+        for _, task in tasks_to_write(env, **options)
     ]
     return write_rows(path, rows)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ..sandbox.extras import missing_package
+from ..extras import needing
 from ..verifiers import Status, Verdict, Verifier
 from ..verifiers.text.extract import final_answer
 
@@ -202,10 +202,8 @@ class PackageScorer(Verifier):
 
 def made_dataset(name: str, seed: int, size: int, config: Mapping[str, Any]) -> Any:
     """Make a data set of the package."""
-    try:
+    with needing("from_reasoning_gym", "reasoning-gym"):
         import reasoning_gym
-    except ImportError as error:
-        raise missing_package("from_reasoning_gym", "reasoning-gym", error) from error
     return reasoning_gym.create_dataset(name, seed=seed, size=size, **config)
 
 

@@ -163,7 +163,7 @@ def to_verl(
             "reward_model": {"style": "rule", "ground_truth": written(task.reference)},
             "extra_info": {"index": index, "split": split, "task": task.id},
         }
-        for index, task in tasks_to_write(env, size, seed, split, allow)
+        for index, task in tasks_to_write(env, size=size, seed=seed, split=split, **allow)
     ]
     parquet.write_table(pyarrow.Table.from_pylist(rows), str(path))
     return len(rows)

@@ -113,9 +113,7 @@ def _files(root: Path) -> list[Path]:
     return sorted(
         file
         for file in root.rglob("*")
-        if file.suffix in _SOURCE and file.is_file() and not _hidden(file, root)
+        if file.suffix in _SOURCE
+        and file.is_file()
+        and not any(part.startswith(".") for part in file.relative_to(root).parts)
     )
-
-
-def _hidden(file: Path, root: Path) -> bool:
-    return any(part.startswith(".") for part in file.relative_to(root).parts)

@@ -17,6 +17,7 @@ POLICY_FAILED = "the policy failed: "
 """Prefix of the reason of an episode without a reply; judging it again changes nothing."""
 
 Note = Callable[[Sequence[EpisodeGroup], Sequence[dict[str, Any]]], None]
+Judge = Callable[[TextEnv, Sequence[EpisodeGroup]], list[EpisodeGroup]]
 
 
 def evaluate(
@@ -26,6 +27,7 @@ def evaluate(
     counts: Sequence[int],
     writer: RunWriter,
     *,
+    judge: Judge | None = None,
     note: Note | None = None,
 ) -> None:
     """Play and judge the tasks that the run does not have yet, and add them to it.
@@ -40,13 +42,14 @@ def evaluate(
         tasks: all those of the run, also those done.
         counts: how many episodes each is to have.
         writer: destination of the groups.
+        judge: judges the groups of a policy that plays whole ones; without it they are judged.
         note: called with each batch of groups and their costs once they are on disk.
 
     Raises:
         Exception: what the policy raises; all batches before are on disk.
     """
     size, seed = writer.plan.batch, writer.plan.seed
-    judge = ThreadPoolExecutor(1, thread_name_prefix="assay-judge")
+    judging = ThreadPoolExecutor(1, thread_name_prefix="assay-judge")
     waiting: tuple[_Batch, Future[list[EpisodeGroup]]] | None = None
     try:
         for at in range(writer.done, len(tasks), size):
@@ -57,14 +60,14 @@ def evaluate(
                 before, waiting = waiting, None
                 if before is not None:
                     _keep(writer, *before, note)
-            waiting = batch, judge.submit(batch.judge, env)
+            waiting = batch, judging.submit(batch.judge, env, judge)
         if waiting is not None:
             _keep(writer, *waiting, note)
             waiting = None
     finally:
         if waiting is not None and not waiting[1].done():
             waiting[1].cancel()
-        judge.shutdown(cancel_futures=True)
+        judging.shutdown(cancel_futures=True)
 
 
 def _keep(
@@ -119,17 +122,19 @@ class _Batch:
             turn += 1
         self.seconds = time.perf_counter() - started
 
-    def judge(self, env: TextEnv) -> list[EpisodeGroup]:
+    def judge(self, env: TextEnv, judge: Judge | None) -> list[EpisodeGroup]:
         """Judge the batch; groups of one size are judged together."""
-        if self.groups:
-            return self.groups
         started = time.perf_counter()
+        if self.groups:
+            found = judge(env, self.groups) if judge is not None else self.groups
+            self.judging = time.perf_counter() - started
+            return found
         groups: list[EpisodeGroup | None] = [None] * len(self.tasks)
         for size in sorted(set(self.counts)):
             places = [i for i, count in enumerate(self.counts) if count == size]
             states = [p.state for i in places for p in self.episodes[i]]
-            found = grouped(env, [self.tasks[i] for i in places], states)
-            for place, group in zip(places, found, strict=True):
+            judged = grouped(env, [self.tasks[i] for i in places], states)
+            for place, group in zip(places, judged, strict=True):
                 groups[place] = group
         self.judging = time.perf_counter() - started
         return [group for group in groups if group is not None]
@@ -137,7 +142,7 @@ class _Batch:
     def costs(self) -> list[dict[str, Any]]:
         """Return a row for each task; the batch's seconds are divided equally."""
         share = 1 / len(self.tasks)
-        counts = [
+        counts: list[list[tuple[int | None, int | None]]] = [
             [(p.prompt_tokens, p.reply_tokens) if p.counted else (None, None) for p in row]
             for row in self.episodes
         ] or [[_tokens(episode) for episode in group.episodes] for group in self.groups]
@@ -153,8 +158,10 @@ class _Batch:
         ]
 
 
-def _tokens(episode: Episode) -> tuple[int, int]:
+def _tokens(episode: Episode) -> tuple[int | None, int | None]:
     """Return how many tokens the policy read and wrote; what it read twice counts twice."""
+    if not episode.spans:
+        return None, None
     read = written = 0
     for spans in (episode.spans, *episode.branches):
         so_far = 0

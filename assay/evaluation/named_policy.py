@@ -13,8 +13,8 @@ from typing import Any
 
 from ..envs import TextEnv, read_completions
 from ..envs.plugins import import_module
+from ..extras import needing
 from ..naming import found_here
-from ..sandbox.extras import missing_package
 from ..verifiers.nearest import did_you_mean
 from .digest import code_digest, digest
 from .eval_policy import BatchEvalPolicy, EvalPolicy, FilePolicy, FunctionEvalPolicy
@@ -112,10 +112,8 @@ def _file(path: str, env: TextEnv) -> EvalPolicy:
 
 
 def _directory(path: Path, sampling: Sampling) -> EvalPolicy:
-    try:
+    with needing("a model's directory as --policy", "train"):
         from ..grpo import ModelPolicy, load_model
-    except ImportError as error:
-        raise missing_package("a model's directory as --policy", "train", error) from error
     model, tokenizer = load_model(path, device=sampling.device)
     settings: dict[str, Any] = {
         "max_new_tokens": sampling.max_tokens or 256,

@@ -20,7 +20,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
-from ..envs import DataError, Episode, EpisodeGroup
+from ..envs import DataError, EpisodeGroup
 from ..verifiers.atomic_io import write_settings
 from .plan import Plan
 
@@ -98,12 +98,8 @@ def _whole_lines(path: Path) -> Iterator[bytes]:
 
 def group_line(group: EpisodeGroup) -> str:
     """Format a group as a line, without tokens and seconds."""
-    kept = EpisodeGroup(group.task, tuple(map(_bare, group.episodes)))
-    return json.dumps(kept.to_json()) + "\n"
-
-
-def _bare(episode: Episode) -> Episode:
-    return replace(episode, verdict=replace(episode.verdict, seconds=0.0), spans=())
+    kept = [replace(e, verdict=replace(e.verdict, seconds=0.0), spans=()) for e in group.episodes]
+    return json.dumps(EpisodeGroup(group.task, tuple(kept)).to_json()) + "\n"
 
 
 class RunWriter:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from ..envs import Completion
 from ..envs.trl.tools import text_of
-from ..sandbox.extras import missing_package
+from ..extras import needing
 from ..sandbox.pool.threads import Threads
 from ..sandbox.redaction import redact
 from ..verifiers.text.words import sendable
@@ -190,10 +190,8 @@ def connect(base_url: str, api_key_env: str | None, *, retries: int, timeout_s: 
         ImportError: the package openai is missing.
         ValueError: the environment variable holds no key.
     """
-    try:
+    with needing("a server as --policy", "judge"):
         import openai
-    except ImportError as error:
-        raise missing_package("a server as --policy", "judge", error) from error
     key = "none" if api_key_env is None else os.environ.get(api_key_env, "").strip()
     if not key:
         raise ValueError(f"the environment variable {api_key_env} holds no API key")

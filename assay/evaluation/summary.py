@@ -33,7 +33,7 @@ class Tally:
     statuses: Counter[str] = field(default_factory=Counter)
     truncated: int = 0
     lengths: list[int] = field(default_factory=list)
-    rewards: dict[str, _Mean] = field(default_factory=lambda: defaultdict(_Mean))
+    rewards: dict[str, list[float | None]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, group: EpisodeGroup) -> None:
         """Count a group."""
@@ -41,10 +41,11 @@ class Tally:
         for episode in group.episodes:
             self.statuses[episode.status.value] += 1
             self.truncated += episode.truncated
-            self.lengths.append(sum(len(m["content"]) for m in episode.turns if _is_reply(m)))
-            self.rewards["total"].add(episode.reward)
+            said = [m["content"] for m in episode.turns if m["role"] == "assistant"]
+            self.lengths.append(sum(map(len, said)))
+            self.rewards["total"].append(episode.reward)
             for name, value in episode.rewards.items():
-                self.rewards["total (part)" if name == "total" else name].add(value)
+                self.rewards["total (part)" if name == "total" else name].append(value)
 
     @property
     def replies(self) -> int:
@@ -82,7 +83,7 @@ class Tally:
                 for k, e in zip([k for k in ks if k > 1], found[len(ks) :], strict=True)
             },
             "interval": {"level": LEVEL, "method": "bootstrap over tasks", "draws": DRAWS},
-            "rewards": {name: mean.to_json() for name, mean in sorted(self.rewards.items())},
+            "rewards": {name: _mean(values) for name, values in sorted(self.rewards.items())},
             "statuses": {s.value: self.statuses[s.value] for s in Status if self.statuses[s.value]},
             "truncated": self.truncated / self.replies if self.replies else None,
             "characters": _spread(self.lengths),
@@ -171,22 +172,10 @@ class _Row:
         return majority_at_k(self.votes, k, self.task) if self.scored >= k else None
 
 
-@dataclass
-class _Mean:
-    sum: float = 0.0
-    scored: int = 0
-    missing: int = 0
-
-    def add(self, value: float | None) -> None:
-        if value is None:
-            self.missing += 1
-        else:
-            self.sum += value
-            self.scored += 1
-
-    def to_json(self) -> dict[str, Any]:
-        mean = self.sum / self.scored if self.scored else None
-        return {"mean": mean, "scored": self.scored, "without_score": self.missing}
+def _mean(values: Sequence[float | None]) -> dict[str, Any]:
+    known = [value for value in values if value is not None]
+    mean = sum(known) / len(known) if known else None
+    return {"mean": mean, "scored": len(known), "without_score": len(values) - len(known)}
 
 
 def _row(group: EpisodeGroup, many_answers: bool, by: str | None) -> _Row:
@@ -225,7 +214,3 @@ def _natural(text: str) -> tuple[bool, float, str]:
         return text == "", float(digits), text
     except ValueError:
         return text == "", float("inf"), text
-
-
-def _is_reply(message: Mapping[str, str]) -> bool:
-    return message["role"] == "assistant"

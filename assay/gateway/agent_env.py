@@ -187,7 +187,8 @@ class AgentEnv:
                 why = f"the program ran longer than {time_s:g} s"
                 fault = Verdict.wrong(why, status=Status.TIMEOUT)
             program.stop()
-            verdict, answer = _verdict(session, fault), _last(session)
+            turns, verdict = session.tree.turns, _verdict(session, fault)
+            answer = str(turns[-1].message["content"]) if turns else ""
             if verdict is None and self.answer_file:
                 answer = program.read(self.answer_file) or ""
             if verdict is None and isinstance(program, SandboxProgram):
@@ -291,11 +292,6 @@ def _verdict(session: Session, fault: Verdict | None) -> Verdict | None:
     if session.cut and fault is not None and fault.status is Status.RUNTIME_ERROR:
         return None  # it was refused more turns
     return fault
-
-
-def _last(session: Session) -> str:
-    turns = session.tree.turns
-    return str(turns[-1].message["content"]) if turns else ""
 
 
 def _record(task: Task, played: _Played, verdict: Verdict) -> Episode:

@@ -24,7 +24,7 @@ def completion(
         if chat:
             row["message"] = {"role": "assistant", "content": choice.text or None}
             if choice.calls:
-                row["message"]["tool_calls"] = [_as_text(call) for call in choice.calls]
+                row["message"]["tool_calls"] = [as_text(call) for call in choice.calls]
             else:
                 row["message"]["content"] = choice.text
         else:
@@ -88,7 +88,7 @@ def response(choice: Choice, model: str, asked: Mapping[str, Any]) -> dict[str, 
             }
         )
     for call in choice.calls:
-        function = _as_text(call)["function"]
+        function = as_text(call)["function"]
         output.append(
             {
                 "type": "function_call",
@@ -212,7 +212,7 @@ def _usage(choices: Sequence[Choice], read: str, written: str) -> dict[str, Any]
     return {read: prompt, written: reply, "total_tokens": prompt + reply}
 
 
-def _as_text(call: Mapping[str, Any]) -> dict[str, Any]:
+def as_text(call: Mapping[str, Any]) -> dict[str, Any]:
     """Return a call whose arguments are JSON text."""
     function = call["function"]
     return {**call, "function": {**function, "arguments": json.dumps(function["arguments"])}}

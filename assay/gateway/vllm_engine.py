@@ -13,6 +13,7 @@ import httpx
 from ..sandbox.redaction import redact
 from .engine import EngineError, Reply, Sampled, SampleRequest
 from .episodes import Chat
+from .replies import as_text
 
 _AT_ONCE = 256
 _HIGHEST = 1e-3  # of log-probabilities: rounding; vLLM writes -9999 if there is none
@@ -203,10 +204,7 @@ class ProxyEngine(_Server):
 
 def _sent(message: Any) -> dict[str, Any]:
     """Return a message whose calls have arguments as text."""
-    calls = [
-        {**c, "function": {**c["function"], "arguments": json.dumps(c["function"]["arguments"])}}
-        for c in message.get("tool_calls") or ()
-    ]
+    calls = [as_text(call) for call in message.get("tool_calls") or ()]
     return {**message, **({"tool_calls": calls} if calls else {})}
 
 

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from ..arguments import settings
 from ..console import add_row, out, say
-from ..sandbox.extras import missing_package
+from ..extras import needing
 from ..train_config import Precision, Sampling
 
 if TYPE_CHECKING:
@@ -58,13 +58,11 @@ def plan_command(
     alone. Times are lower bounds by the GPU's data sheet, not estimates.
     Exit code 1: it does not fit.
     """
-    try:
+    with needing("assay plan", "train"):
         import torch
 
         from ..grpo import GRPOConfig, LoRA
         from .estimate import Job, plan, read_config
-    except ImportError as error:
-        raise missing_package("assay plan", "train", error) from error
     given = settings(setting or [])
     known = {each.name for each in fields(GRPOConfig)}
     for name in given.keys() - known:

@@ -65,18 +65,10 @@ class History:
         found = [(int(r["step"]), float(r[name])) for r in self.rows if _is_number(r.get(name))]
         return Series([step for step, _ in found], [value for _, value in found])
 
-    def seconds(self) -> dict[int, float] | None:
-        """Return the seconds up to the end of each step: the sum of all ``seconds/...`` so far.
-
-        Checkpoints, and the time between a crash and its resume, are not included. ``None`` if
-        the run has no such metrics.
-        """
+    def seconds(self) -> float:
+        """Return the sum of all ``seconds/...``: without checkpoints and interruptions."""
         parts = [name for name in self.names if name.startswith("seconds/")]
-        total, found = 0.0, {}
-        for row in self.rows:
-            total += sum(float(row[p]) for p in parts if _is_number(row.get(p)))
-            found[int(row["step"])] = total
-        return found if parts else None
+        return sum(value for part in parts for value in self.series(part).values)
 
     @property
     def alarms(self) -> list[tuple[int, str]]:

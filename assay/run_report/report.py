@@ -4,30 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
+
+from jinja2 import Environment
+from markupsafe import Markup
 
 from ..envs import wilson_interval
 from ..grpo.config import GRPOConfig
 from ..train_config import TrainConfig
 from ..verifiers.atomic_io import write_text
+from ..verifiers.visible import visible
 from .curves import PANELS, Curve, Panel, draw_svg, is_sparse, panels, smooth
 from .history import History, Series, read_history
-from .page import duration, figures, folded, note, page, safe, table, tiles
 
 _SHOWN_STEPS = 12
 PAGE = "report.html"
 
 
-def write_report(
-    run: str | Path, path: str | Path | None = None, *, title: str | None = None
-) -> Path:
+def write_report(run: str | Path, path: str | Path | None = None) -> Path:
     """Write a run's page: one HTML file with curves and samples that needs no network.
 
     Args:
         run: its directory, or a JSONL file of metrics.
         path: of the page; by default ``report.html`` in the run's directory.
-        title: of the page.
 
     Returns:
         The page's path.
@@ -39,9 +40,17 @@ def write_report(
     if path is None:
         path = Path(run) / PAGE if Path(run).is_dir() else Path(run).with_suffix(".html")
     home = Path(history.name).resolve()
-    heading = title or f"Run {home.name or home}"
-    write_text(path, page(heading, _parts(history)))
+    heading = f"Run {home.name or home}"
+    # Every text is escaped, and its invisible characters are made visible; pictures are markup.
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_seen)
+    template = files(__package__).joinpath("report.html").read_text(encoding="utf-8")
+    text = environment.from_string(template).render(title=heading, **_contents(history))
+    write_text(path, text)
     return Path(path)
+
+
+def _seen(value: Any) -> Any:
+    return value if isinstance(value, Markup) else visible(str(value))
 
 
 def changed_settings(config: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
@@ -50,22 +59,40 @@ def changed_settings(config: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     return {k: (v, usual.get(k, "-")) for k, v in config.items() if usual.get(k, "-") != v}
 
 
-def _parts(history: History) -> list[str]:
-    parts = [note(_line(history)), tiles(_numbers(history))]
-    parts += [
-        f'<p class="alarm"><b>Step {step}:</b> {safe(text)}</p>' for step, text in history.alarms
+def _contents(history: History) -> dict[str, Any]:
+    """Return what the template names."""
+    drawn = [
+        (panel, Markup(draw_svg(panel, _curves(history, panel, names))))  # noqa: S704  # our own
+        for panel, names in panels(history.names)
     ]
-    drawn = [(panel, _curves(history, panel, names)) for panel, names in panels(history.names)]
-    known = [(p.title, draw_svg(p, c)) for p, c in drawn if p in PANELS]
-    others = [(p.title, draw_svg(p, c)) for p, c in drawn if p not in PANELS]
-    window = _window(history.series("reward"))
-    few = f"Thick: mean of the last {window} steps; thin: each step. " if window > 1 else ""
-    parts += ["<h2>Curves</h2>", note(f"{few}Dots: at evaluations."), figures(known)]
-    if others:
-        parts.append(folded("Further numbers", figures(others)))
-    if history.samples:
-        parts += ["<h2>Samples</h2>", *_samples(history.samples)]
-    return [*parts, "<h2>Settings</h2>", _settings(history)]
+    count = len(history.samples)
+    places = _spread(count)
+    changed = changed_settings(history.config)
+    return {
+        "history": history,
+        "about": _line(history),
+        "tiles": _numbers(history),
+        "known": [(panel.title, svg) for panel, svg in drawn if panel in PANELS],
+        "others": [(panel.title, svg) for panel, svg in drawn if panel not in PANELS],
+        "window": _window(history.series("reward")),
+        "samples": [history.samples[place] for place in places],
+        "left": count - len(places),
+        "mean_reward": _mean_reward,
+        "changed": [(name, value, default) for name, (value, default) in changed.items()],
+        "every": [*{**history.about, **history.config}.items()],
+        "ground": [*{**history.versions, **history.machine}.items()],
+    }
+
+
+def _spread(count: int) -> list[int]:
+    """Return the places of some steps with samples, from the first to the last."""
+    shown = min(_SHOWN_STEPS, count)
+    return sorted({round(i * (count - 1) / max(1, shown - 1)) for i in range(shown)})
+
+
+def _mean_reward(group: Mapping[str, Any]) -> float:
+    rewards = [r["reward"] for r in group["replies"] if r["reward"] is not None]
+    return sum(rewards) / len(rewards) if rewards else 0.0
 
 
 def _line(history: History) -> str:
@@ -87,7 +114,7 @@ def _numbers(history: History) -> list[tuple[str, str]]:
     found = [("step" + (f" of {planned}" if planned else ""), str(history.steps))]
     seconds = history.seconds()
     if seconds:
-        found.append(("rollouts, updates, evaluations", duration(max(seconds.values()))))
+        found.append(("rollouts, updates, evaluations", duration(seconds)))
     held_out = history.series("held_out/pass_at_1")
     if held_out.values:
         value, best = held_out.values[-1], max(held_out.values)
@@ -137,61 +164,11 @@ def _window(series: Series) -> int:
     return max(1, len(series.values) // 40)
 
 
-def _samples(samples: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Render some steps from the first to the last, with the last one unfolded."""
-    count = min(_SHOWN_STEPS, len(samples))
-    places = {round(i * (len(samples) - 1) / max(1, count - 1)) for i in range(count)}
-    left = len(samples) - len(places)
-    remark = f"{left} further steps are in samples.jsonl. " if left else ""
-    parts = [note(f"{remark}Edge: green above the group's mean, red below it.")]
-    for place in sorted(places):
-        row = samples[place]
-        inside = "".join(_group(group) for group in row["groups"])
-        parts.append(folded(f"Step {row['step']}", inside, shown=place == len(samples) - 1))
-    return parts
-
-
-def _group(group: Mapping[str, Any]) -> str:
-    replies = group["replies"]
-    rewards = [r["reward"] for r in replies if r["reward"] is not None]
-    mean = sum(rewards) / len(rewards) if rewards else 0.0
-    size = group.get("size", len(replies))
-    some = f", {len(replies)} of {size} replies" if size > len(replies) else ""
-    heading = f"{group['kept_as']}: task {group['task'] or '-'}, mean reward {mean:.3g}{some}"
-    cards = "".join(_card(reply, mean) for reply in replies)
-    return (
-        f'<h3>{safe(heading)}</h3><pre class="prompt">{safe(group["prompt"])}</pre>'
-        f'<div class="cards">{cards}</div>'
-    )
-
-
-def _card(reply: Mapping[str, Any], mean: float) -> str:
-    reward = reply["reward"]
-    kind = "" if reward is None or reward == mean else " up" if reward > mean else " down"
-    facts = ["no reward" if reward is None else f"reward {reward:.3g}"]
-    if reply["advantage"] is not None:
-        facts.append(f"advantage {reply['advantage']:+.2f}")
-    facts += [f"{reply['tokens']} tokens", *["cut off"] * reply["truncated"]]
-    parts = [
-        f"{n} {'none' if v is None else format(v, '.3g')}" for n, v in reply["rewards"].items()
-    ]
-    why = ": ".join(filter(None, (reply["status"], reply["reason"])))
-    return (
-        f'<div class="card{kind}"><div>{safe(" · ".join(facts))}</div>'
-        f"<pre>{safe(reply['text']) or '<i>empty</i>'}</pre>"
-        f'<div class="why">{safe(" · ".join([why, *parts]))}</div></div>'
-    )
-
-
-def _settings(history: History) -> str:
-    if not history.config:
-        return note("The run's settings are not known: there is no run.json beside its metrics.")
-    changed = changed_settings(history.config)
-    rows = [(name, value, default) for name, (value, default) in changed.items()]
-    every = table(("setting", "value"), {**history.about, **history.config}.items())
-    ground = table(("", ""), {**history.versions, **history.machine}.items())
-    return (
-        f'<div class="tables"><div><h3>Other than the default</h3>'
-        f"{table(('setting', 'value', 'default'), rows)}</div>"
-        f"<div><h3>Versions and machine</h3>{ground}</div></div>{folded('All settings', every)}"
-    )
+def duration(seconds: float) -> str:
+    """Format seconds as ``41 s``, ``12 min 5 s`` or ``3 h 20 min``."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{seconds:.3g} s" if seconds < 10 else f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -1,7 +1,7 @@
 """Studies: claims, the arms that test them, and what was measured over several seeds."""
 
 from .measured import Measured, Results, band, means
-from .study import Arm, Claim, Outcome, Study, Trial, every
+from .study import Arm, Claim, Outcome, Study, Trial, every, watched
 
 __all__ = [
     "Arm",
@@ -14,4 +14,5 @@ __all__ = [
     "band",
     "every",
     "means",
+    "watched",
 ]

@@ -7,7 +7,7 @@ import os
 import resource
 import shutil
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..verifiers.atomic_io import write_directory
@@ -17,27 +17,21 @@ from .study import Study, Trial
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One arm with one seed, or with no arm the start that all arms of a seed share.
+    """One trial of an arm, or without an arm the start that all arms of a seed share.
 
     Attributes:
         module: the study's.
         arm: its name.
-        seed: decides everything.
-        file: where the result goes.
-        folder: the trial's own.
-        start: what the study's ``prepare`` wrote, or is to write.
+        trial: its seed and folders; without an arm the start is what is written.
         source: hash of the study's file.
-        short: whether to take a few seconds only.
+        file: where the result goes.
     """
 
     module: str
     arm: str | None
-    seed: int
-    file: Path
-    folder: Path
-    start: Path
+    trial: Trial
     source: str
-    short: bool
+    file: Path = Path()
 
 
 def run(job: Job, errors: Path) -> None:
@@ -49,26 +43,26 @@ def run(job: Job, errors: Path) -> None:
 
     torch.set_num_threads(1)  # more gain little on so small a model, and would change sums
     study: Study = importlib.import_module(job.module).STUDY
+    trial = job.trial
     if job.arm is None:
-        prepare(study, job)
+        prepare(study, trial)
         return
     if not study.resumes:
-        shutil.rmtree(job.folder, ignore_errors=True)  # an interrupted trial may have left it
-    job.folder.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(trial.folder, ignore_errors=True)  # an interrupted trial may have left it
+    trial.folder.mkdir(parents=True, exist_ok=True)
     before = time.process_time()
-    outcome = study.arms[job.arm](Trial(job.seed, job.short, job.folder, job.start))
+    outcome = study.arms[job.arm](trial)
     cost = (
         time.process_time() - before,
         resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     )
-    done = Measured(job.arm, job.seed, job.short, job.source, *cost, outcome)
+    done = Measured(job.arm, trial.seed, trial.short, job.source, *cost, outcome)
     write_measured(job.file, [done])
 
 
-def prepare(study: Study, job: Job) -> None:
+def prepare(study: Study, trial: Trial) -> None:
     """Write atomically what all arms of a seed begin with."""
-    if study.prepare is None:
+    if (make := study.prepare) is None:
         return
-    make = study.prepare
-    shutil.rmtree(job.start, ignore_errors=True)
-    write_directory(job.start, lambda partial: make(Trial(job.seed, job.short, partial, partial)))
+    shutil.rmtree(trial.start, ignore_errors=True)
+    write_directory(trial.start, lambda to: make(replace(trial, folder=to, start=to)))

@@ -15,6 +15,7 @@ from typing import Self
 from . import arm as trials
 from .arm import Job
 from .measured import Measured, read_measured
+from .study import Trial
 
 # Imported once, by the process that all others are forked from: it takes longer than many an arm.
 PRELOADED = [trials.__name__, "assay.family.trainers"]
@@ -61,20 +62,12 @@ def run_study(
     mark = hashlib.sha256(source.read_bytes()).hexdigest()[:12]
     kind = "short" if short else "full"
     starts = {seed: out_dir / "start" / f"{kind}-{seed}-{mark}" for seed in seeds}
-    every = [
-        Job(
-            module,
-            arm,
-            seed,
-            out_dir / "runs" / f"{kind}-{place}-{seed}.json",
-            out_dir / "work" / f"{kind}-{place}-{seed}-{mark}",
-            starts[seed],
-            mark,
-            short,
-        )
-        for arm, place in arms.items()
-        for seed in starts
-    ]
+    every = []
+    for arm, place in arms.items():
+        for seed, start in starts.items():
+            work = out_dir / "work" / f"{kind}-{place}-{seed}-{mark}"
+            file = out_dir / "runs" / f"{kind}-{place}-{seed}.json"
+            every.append(Job(module, arm, Trial(seed, short, work, start), mark, file))
     found: dict[Job, Measured] = {}
     for job in every:
         known = _known(job)
@@ -83,9 +76,9 @@ def run_study(
             if on_done is not None:
                 on_done(known)
     missing = [job for job in every if job not in found]
-    wanted = {job.seed for job in missing if prepared and not job.start.exists()}
+    wanted = {job.trial.seed for job in missing if prepared and not job.trial.start.exists()}
     first = [
-        Job(module, None, seed, Path(), starts[seed], starts[seed], mark, short)
+        Job(module, None, Trial(seed, short, starts[seed], starts[seed]), mark)
         for seed in sorted(wanted)
     ]
     with _Pool(jobs or len(os.sched_getaffinity(0))) as pool:
@@ -102,7 +95,7 @@ def _known(job: Job) -> Measured | None:
     if not job.file.exists():
         return None
     done = read_measured(job.file)[0]
-    wanted = job.arm, job.seed, job.short, job.source
+    wanted = job.arm, job.trial.seed, job.trial.short, job.source
     return done if (done.arm, done.seed, done.short, done.source) == wanted else None
 
 
@@ -142,5 +135,5 @@ class _Pool:
                 said = errors.read().decode(errors="replace").strip()[-2000:]
                 what = "the start" if job.arm is None else f"arm {job.arm!r}"
                 raise ArmFailed(
-                    f"{what} with seed {job.seed} ended with code {child.exitcode}:\n{said}"
+                    f"{what} with seed {job.trial.seed} ended with code {child.exitcode}:\n{said}"
                 )

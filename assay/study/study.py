@@ -48,7 +48,7 @@ class Trial:
 Arm = Callable[[Trial], Outcome]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Claim:
     """A statement about one value of two arms, fixed before the seeds that decide it are run.
 
@@ -128,3 +128,31 @@ def every(count: int, looks: int = 10) -> Callable[[int], bool]:
     """Say at which of ``count`` steps an arm looks at its held-out numbers: the last included."""
     stride = max(1, count // looks)
     return lambda step: step % stride == 0 or step == count
+
+
+def watched(
+    steps: int,
+    measure: Callable[[], Mapping[str, float]],
+    logged: Sequence[str] = (),
+    *,
+    looks: int = 10,
+) -> tuple[dict[str, list[tuple[float, float]]], Callable[[Mapping[str, Any]], None]]:
+    """Return curves by name, and the function that adds to them, to be called with logged rows.
+
+    Args:
+        steps: of the training.
+        measure: gives held-out numbers by name; asked at :func:`every` look.
+        logged: numbers of the rows that become curves as well, without those of step 0.
+        looks: how often to measure, beside step 0.
+    """
+    curves: dict[str, list[tuple[float, float]]] = {}
+    look = every(steps, looks)
+
+    def note(row: Mapping[str, Any]) -> None:
+        step = row["step"]
+        found = dict(measure()) if look(step) else {}
+        found |= {name: row[name] for name in logged if step and name in row}
+        for name, value in found.items():
+            curves.setdefault(name, []).append((step, value))
+
+    return curves, note

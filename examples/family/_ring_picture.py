@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from assay.family._rings import CENTRES, NEAR, PROMPTS
-from assay.study import Results
+from assay.study import Results, band
 from assay.study.picture import COLOURS, draw_curve
 
 SPOT_COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#ff7f0e")  # one for each prompt
@@ -56,18 +56,10 @@ def _samples(axes: Any, arm: str, results: Results) -> None:
 def _by_calls(axes: Any, results: Results) -> None:
     """Accuracy over network calls; each line is the mean over the seeds."""
     for i, (arm, measured) in enumerate(results.items()):
-        looks = [
-            (one.outcome.curves["million calls"], one.outcome.curves["accuracy"])
-            for one in measured
-            if one.outcome.curves
-        ]
-        if looks:
-            calls = [
-                sum(y for _, y in at) / len(at) for at in zip(*(c for c, _ in looks), strict=True)
-            ]
-            right = [
-                sum(y for _, y in at) / len(at) for at in zip(*(a for _, a in looks), strict=True)
-            ]
+        calls, right = (
+            [mean for _, mean, *_ in band(measured, name)] for name in ("million calls", "accuracy")
+        )
+        if calls:
             axes.plot(calls, right, color=COLOURS[i % len(COLOURS)], lw=1.6, label=arm)
     axes.set(title=BY_CALLS, xlabel="million network calls")
     axes.grid(alpha=0.25)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from assay.family._flows import fit, load_base, save_base
 from assay.family.units import FlowPolicy, Scorer, UnitConfig, UnitLearner, Units, clamped
-from assay.study import Outcome, Trial, every
+from assay.study import Outcome, Trial, watched
 
 SPOTS, RADIUS, SPREAD, NEAR = 8, 2.0, 0.12, 0.4
 PROMPTS = 4  # prompt c allows spots c and c + 4
@@ -133,24 +133,17 @@ def trained(
 ) -> Outcome:
     """Train the seed's base model, and look eight times at samples of its ODE."""
     learner = UnitLearner(policy, some, scorer, config, credit=clamped(5.0))
-    names = ("accuracy", "width", "million calls", "zero-variance share")
-    curves: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
-    look = every(config.steps, 8)
 
-    def look_at(step: float) -> None:
+    def measured() -> dict[str, float]:
         found = measure(*drawn(policy.net, trial.seed, LOOKED_AT))
-        for name in ("accuracy", "width"):
-            curves[name].append((step, found[name]))
         others = learner.reference.calls if learner.reference is not None else 0
-        curves["million calls"].append((step, (policy.calls + others) / 1e6))
+        calls = (policy.calls + others) / 1e6
+        return {"accuracy": found["accuracy"], "width": found["width"], "million calls": calls}
 
-    def note(row: dict[str, float]) -> None:
-        curves["zero-variance share"].append((row["step"], row["zero_variance"]))
-        if look(int(row["step"])):
-            look_at(row["step"])
-
-    look_at(0)
+    curves, note = watched(config.steps, measured, ("zero_variance",), looks=8)
+    note({"step": 0})
     learner.train(note)
+    curves["zero-variance share"] = curves.pop("zero_variance")
     spent = dict(curves["million calls"])
     reached = [spent[step] for step, y in curves["accuracy"] if y >= 0.95]
     end = finished(trial, policy)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from statistics import fmean
 from typing import Any
 
 from assay import make
 from assay.envs import TextEnv
+from assay.family._training import learn
 from assay.family.trainers import warm_start
 from assay.grpo import (
     GRPOConfig,
-    Learner,
     ModelPolicy,
     evaluate,
     held_out_tasks,
@@ -20,7 +19,7 @@ from assay.grpo import (
     tiny_model,
     training_tasks,
 )
-from assay.study import Outcome, Trial, every
+from assay.study import Outcome, Trial
 
 LONGEST = 6  # tokens of a reply
 HELD_OUT = 500  # sums that pass@1 is taken of
@@ -95,19 +94,11 @@ def trained(
         ``pass@1`` of sampled replies to held-out sums, of which the last is its value,
         and the means of what was watched.
     """
-    model, tokenizer = load_model(trial.start)
-    look = every(config.steps, looks)
-    curves: dict[str, list[tuple[float, float]]] = {name: [] for name in ("pass@1", *watched)}
 
-    def note(row: dict[str, Any]) -> None:
-        for name in watched:
-            if row["step"] and name in row:
-                curves[name].append((row["step"], row[name]))
-        if look(row["step"]):
-            curves["pass@1"].append((row["step"], pass_at_1(model, tokenizer, trial)))
+    def measure(policy: ModelPolicy) -> dict[str, float]:
+        return {"pass@1": pass_at_1(policy.model, policy.tokenizer, trial)}
 
     tasks = training_tasks(sums("train"), config)
-    kind = kind or partial(Learner, progress=False)
-    kind(model, tokenizer, tasks, config, trial.folder / "run", on_step=note).train()
-    means = {n: fmean(y for _, y in curves[n]) for n in watched if curves[n]}
-    return Outcome({"pass@1": curves["pass@1"][-1][1], **means}, curves)
+    found = learn(trial, tasks, config, measure, watched, looks=looks, kind=kind)
+    means = {n: fmean(y for _, y in found.curves[n]) for n in watched if n in found.curves}
+    return Outcome({**found.values, **means}, found.curves)

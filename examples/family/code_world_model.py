@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from assay.envs import EpisodeGroup, PassRates, Policy, Rows, State, Task, TextEnv, Turn, play
+from assay.family._training import learn
 from assay.family._turns import worked_row
 from assay.family.trainers import FitConfig, sft
 from assay.family_cli import run_script
-from assay.grpo import GRPOConfig, Learner, ModelPolicy, Row, load_model, tiny_model
+from assay.grpo import GRPOConfig, ModelPolicy, Row, load_model, tiny_model
 from assay.sandbox import Limits, Sandbox
-from assay.study import Arm, Claim, Outcome, Study, Trial, every
+from assay.study import Claim, Outcome, Study, Trial
 from assay.verifiers import Code, Status, Verdict
 
 LONGEST = 20  # tokens of a turn
@@ -172,57 +174,36 @@ class Chosen:
         return groups
 
 
-def arm(*, max_turns: int = 3, choosy: bool = False) -> Arm:
+def train(trial: Trial, *, max_turns: int = 3, choosy: bool = False) -> Outcome:
     """Train with the token-weighted baseline, no standard deviation and no KL."""
+    config = GRPOConfig(
+        steps=2 if trial.short else STEPS,
+        prompts_per_step=4 if trial.short else 16,
+        max_new_tokens=LONGEST,
+        advantage="opo",
+        loss="dr_grpo",
+        clip_high=0.28,
+        learning_rate=3e-4,
+        seed=trial.seed,
+        alarm_patience=0,
+    )
+    held_out = bugs("test")[: 10 if trial.short else 140]
+    with Sandbox() as box:
+        env = OneLine(bugs("train"), box, max_turns=max_turns)
 
-    def train(trial: Trial) -> Outcome:
-        model, tokenizer = load_model(trial.start)
-        config = GRPOConfig(
-            steps=2 if trial.short else STEPS,
-            prompts_per_step=4 if trial.short else 16,
-            max_new_tokens=LONGEST,
-            advantage="opo",
-            loss="dr_grpo",
-            clip_high=0.28,
-            learning_rate=3e-4,
-            seed=trial.seed,
-            alarm_patience=0,
-        )
-        held_out = bugs("test")[: 10 if trial.short else 140]
-        names = ("hidden tests passed", "turns taken", "format errors", "zero_variance")
-        curves: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
-        look = every(config.steps, 5)
-        with Sandbox() as box:
-            env = OneLine(bugs("train"), box, max_turns=max_turns)
+        def measure(policy: ModelPolicy) -> dict[str, float]:
+            episodes = [e for g in play(env, policy, held_out, 1) for e in g.episodes]
+            found = {
+                "hidden tests passed": sum(e.status is Status.CORRECT for e in episodes),
+                "turns taken": sum(m["role"] == "assistant" for e in episodes for m in e.turns),
+                "format errors": sum(e.status is Status.UNPARSEABLE for e in episodes),
+            }
+            return {name: number / len(episodes) for name, number in found.items()}
 
-            def note(row: dict[str, Any]) -> None:
-                step = row["step"]
-                if step:
-                    curves["zero_variance"].append((step, row["zero_variance"]))
-                if not look(step):
-                    return
-                policy = ModelPolicy(model, tokenizer, max_new_tokens=LONGEST, seed=trial.seed)
-                episodes = [e for g in play(env, policy, held_out, 1) for e in g.episodes]
-                right = sum(e.status is Status.CORRECT for e in episodes)
-                wild = sum(e.status is Status.UNPARSEABLE for e in episodes)
-                taken = sum(m["role"] == "assistant" for e in episodes for m in e.turns)
-                for name, number in zip(names, (right, taken, wild), strict=False):
-                    curves[name].append((step, number / len(episodes)))
-
-            rollout = Chosen(env, config, choosy=choosy)
-            Learner(
-                model,
-                tokenizer,
-                rollout,
-                config,
-                trial.folder / "run",
-                progress=False,
-                on_step=note,
-            ).train()
-        values = {name: curves[name][-1][1] for name in names[:3]}
-        return Outcome(values, curves)
-
-    return train
+        tasks, logged = Chosen(env, config, choosy=choosy), ("zero_variance",)
+        found = learn(trial, tasks, config, measure, logged, looks=5)
+    values = {name: x for name, x in found.values.items() if name not in logged}
+    return Outcome(values, found.curves)
 
 
 STUDY = Study(
@@ -242,27 +223,27 @@ STUDY = Study(
     equation=(r"b = \frac{\sum_i T_i r_i}{\sum_i T_i}, \qquad A_i = r_i - b"),
     claims=(
         Claim(
-            text="Training raises the share that passes the hidden tests by .1 at least",
-            value="hidden tests passed",
+            "Training raises the share that passes the hidden tests by .1 at least",
+            "hidden tests passed",
             arm="three turns",
             margin=0.1,
         ),
         Claim(
-            text="The policy learns to test before it submits: it takes more turns",
-            value="turns taken",
+            "The policy learns to test before it submits: it takes more turns",
+            "turns taken",
             arm="three turns",
             margin=0.1,
         ),
         Claim(
-            text="Three turns pass the hidden tests more often than one, by .1 at least",
-            value="hidden tests passed",
+            "Three turns pass the hidden tests more often than one, by .1 at least",
+            "hidden tests passed",
             arm="three turns",
             than="one turn",
             margin=0.1,
         ),
         Claim(
-            text="Dropping easy tasks and hinting at unsolved ones helps",
-            value="hidden tests passed",
+            "Dropping easy tasks and hinting at unsolved ones helps",
+            "hidden tests passed",
             arm="three turns, choosy, with hints",
             than="three turns",
         ),
@@ -273,9 +254,9 @@ STUDY = Study(
         "choosing among them can do little."
     ),
     arms={
-        "three turns": arm(),
-        "three turns, choosy, with hints": arm(choosy=True),
-        "one turn": arm(max_turns=1),
+        "three turns": train,
+        "three turns, choosy, with hints": partial(train, choosy=True),
+        "one turn": partial(train, max_turns=1),
     },
     prepare=start,
     presets=("opo",),

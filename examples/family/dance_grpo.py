@@ -1,44 +1,43 @@
 """DanceGRPO: constant noise, one start for a group, some of the steps, and a reward of 0 or 1."""
 
+from functools import partial
+
 from assay.family._ring_picture import BY_CALLS, ring_picture
 from assay.family._rings import base, binary, graded, start, trained
 from assay.family.units import ConstantNoise, FlowNoise, FlowPolicy, Scorer, UnitConfig
 from assay.family_cli import run_script
-from assay.study import Arm, Claim, Outcome, Study, Trial
+from assay.study import Claim, Outcome, Study, Trial
 
 STEPS, DENOISING = 200, 16
 
 
-def arm(
-    noise: ConstantNoise | FlowNoise = ConstantNoise(0.3),  # noqa: B008  # frozen
+def train(
+    trial: Trial,
     *,
+    noise: ConstantNoise | FlowNoise = ConstantNoise(0.3),  # noqa: B008  # frozen
     shared: bool = True,
     share: float = 0.6,
     scorer: Scorer = binary,
-) -> Arm:
+) -> Outcome:
     """Train as DanceGRPO does, but for these."""
-
-    def train(trial: Trial) -> Outcome:
-        policy = FlowPolicy(
-            base(trial),
-            (2,),
-            steps=DENOISING,
-            noise=noise,
-            shared_noise=shared,
-            trained_share=share,
-        )
-        config = UnitConfig(
-            steps=3 if trial.short else STEPS,
-            prompts_per_step=16,
-            group_size=12,
-            learning_rate=3e-4,
-            advantage_std="sample",
-            advantage_eps=1e-8,
-            seed=trial.seed,
-        )
-        return trained(trial, policy, config, scorer=scorer)
-
-    return train
+    policy = FlowPolicy(
+        base(trial),
+        (2,),
+        steps=DENOISING,
+        noise=noise,
+        shared_noise=shared,
+        trained_share=share,
+    )
+    config = UnitConfig(
+        steps=3 if trial.short else STEPS,
+        prompts_per_step=16,
+        group_size=12,
+        learning_rate=3e-4,
+        advantage_std="sample",
+        advantage_eps=1e-8,
+        seed=trial.seed,
+    )
+    return trained(trial, policy, config, scorer=scorer)
 
 
 STUDY = Study(
@@ -55,48 +54,45 @@ STUDY = Study(
     equation=(r"dz_t = \Bigl(v_t - \tfrac{1}{2}\eta^2 \nabla \log p_t(z_t)\Bigr)\,dt + \eta\,dw"),
     claims=(
         Claim(
-            text="A reward of 0 or 1 lifts accuracy by .3 at least",
-            value="accuracy",
+            "A reward of 0 or 1 lifts accuracy by .3 at least",
+            "accuracy",
             arm="DanceGRPO",
             margin=0.3,
         ),
         Claim(
-            text="A reward of 0 or 1 ends within .01 of a graded one",
-            value="accuracy",
+            "A reward of 0 or 1 ends within .01 of a graded one",
+            "accuracy",
             arm="DanceGRPO",
             than="graded reward",
             margin=-0.01,
         ),
         Claim(
-            text="A random 60 % of the steps end within .02 of all steps",
-            value="accuracy",
+            "A random 60 % of the steps end within .02 of all steps",
+            "accuracy",
             arm="DanceGRPO",
             than="all steps",
             margin=-0.02,
         ),
         Claim(
-            text="All steps are ahead of a random 60 %",
-            value="accuracy",
-            arm="all steps",
-            than="DanceGRPO",
+            "All steps are ahead of a random 60 %", "accuracy", arm="all steps", than="DanceGRPO"
         ),
         Claim(
-            text="One noise for a group makes more groups flat",
-            value="zero-variance share",
+            "One noise for a group makes more groups flat",
+            "zero-variance share",
             arm="DanceGRPO",
             than="own noise each",
             margin=0.1,
         ),
         Claim(
-            text="One noise for a group ends within .02 of a noise for each sample",
-            value="accuracy",
+            "One noise for a group ends within .02 of a noise for each sample",
+            "accuracy",
             arm="DanceGRPO",
             than="own noise each",
             margin=-0.02,
         ),
         Claim(
-            text="The larger noise of Flow-GRPO reaches .95 in fewer calls",
-            value="of these to .95",
+            "The larger noise of Flow-GRPO reaches .95 in fewer calls",
+            "of these to .95",
             arm="Flow-GRPO's SDE",
             than="DanceGRPO",
             higher=False,
@@ -110,11 +106,11 @@ STUDY = Study(
         "reward draws spots of half the width."
     ),
     arms={
-        "DanceGRPO": arm(),
-        "own noise each": arm(shared=False),
-        "all steps": arm(share=1.0),
-        "graded reward": arm(scorer=graded),
-        "Flow-GRPO's SDE": arm(FlowNoise(0.7)),
+        "DanceGRPO": train,
+        "own noise each": partial(train, shared=False),
+        "all steps": partial(train, share=1.0),
+        "graded reward": partial(train, scorer=graded),
+        "Flow-GRPO's SDE": partial(train, noise=FlowNoise(0.7)),
     },
     prepare=start,
     columns=(

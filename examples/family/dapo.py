@@ -1,13 +1,14 @@
 """DAPO: groups that teach nothing are replaced, and rare tokens may rise further."""
 
 from contextlib import suppress
+from functools import partial
 from statistics import fmean
 from typing import Any
 
 from assay.family._sums import LONGEST, SUMS, pass_at_1, start, sums
 from assay.family_cli import run_script
 from assay.grpo import GRPOConfig, Learner, load_model, training_tasks
-from assay.study import Arm, Claim, Outcome, Study, Trial
+from assay.study import Claim, Outcome, Study, Trial
 
 
 class Spent(Exception):
@@ -18,60 +19,56 @@ REPLIES = 64 * 8 * 30  # that each arm may sample in training
 UPDATES = 20  # after which the arms are compared too
 
 
-def arm(**settings: Any) -> Arm:
+def train(trial: Trial, **settings: Any) -> Outcome:
     """Train until the budget of replies is used up."""
+    prompts = 16 if trial.short else 64
+    budget = prompts * 8 * 4 if trial.short else REPLIES
+    config = GRPOConfig(
+        steps=budget // (prompts * 8),
+        prompts_per_step=prompts,
+        max_new_tokens=LONGEST,
+        learning_rate=3e-4,
+        warmup_steps=1,
+        seed=trial.seed,
+        alarm_patience=0,
+        **settings,
+    )
+    model, tokenizer = load_model(trial.start)
+    curves: dict[str, list[tuple[float, float]]] = {"pass@1": [], "zero-variance share": []}
+    used = looked = updates = 0
+    early = float("nan")
 
-    def train(trial: Trial) -> Outcome:
-        prompts = 16 if trial.short else 64
-        budget = prompts * 8 * 4 if trial.short else REPLIES
-        config = GRPOConfig(
-            steps=budget // (prompts * 8),
-            prompts_per_step=prompts,
-            max_new_tokens=LONGEST,
-            learning_rate=3e-4,
-            warmup_steps=1,
-            seed=trial.seed,
-            alarm_patience=0,
-            **settings,
-        )
-        model, tokenizer = load_model(trial.start)
-        curves: dict[str, list[tuple[float, float]]] = {"pass@1": [], "zero-variance share": []}
-        used = looked = updates = 0
-        early = float("nan")
+    def note(row: dict[str, Any]) -> None:
+        nonlocal used, looked, updates, early
+        if not row["step"]:
+            return
+        used += int(row.get("groups/generated", config.prompts_per_step)) * config.group_size
+        updates += int(row["updates"])
+        if "zero_variance" in row:  # not where every attempt found nothing
+            curves["zero-variance share"].append((used, row["zero_variance"]))
+        if updates >= UPDATES and early != early:
+            early = pass_at_1(model, tokenizer, trial)
+        if used * 5 // budget > looked:
+            looked = used * 5 // budget
+            fifth = looked * budget // 5  # the first look after it, so that seeds compare
+            curves["pass@1"].append((fifth, pass_at_1(model, tokenizer, trial)))
+        if used >= budget:
+            raise Spent
 
-        def note(row: dict[str, Any]) -> None:
-            nonlocal used, looked, updates, early
-            if not row["step"]:
-                return
-            used += int(row.get("groups/generated", config.prompts_per_step)) * config.group_size
-            updates += int(row["updates"])
-            if "zero_variance" in row:  # not where every attempt found nothing
-                curves["zero-variance share"].append((used, row["zero_variance"]))
-            if updates >= UPDATES and early != early:
-                early = pass_at_1(model, tokenizer, trial)
-            if used * 5 // budget > looked:
-                looked = used * 5 // budget
-                fifth = looked * budget // 5  # the first look after it, so that seeds compare
-                curves["pass@1"].append((fifth, pass_at_1(model, tokenizer, trial)))
-            if used >= budget:
-                raise Spent
-
-        tasks = training_tasks(sums("train"), config)
-        learner = Learner(
-            model, tokenizer, tasks, config, trial.folder / "run", progress=False, on_step=note
-        )
-        with suppress(Spent):
-            learner.train()
-        values = {
-            "pass@1": curves["pass@1"][-1][1],
-            "pass@1 at equal updates": early,
-            "replies": used,
-            "updates": updates,
-            "zero-variance share": fmean(y for _, y in curves["zero-variance share"]),
-        }
-        return Outcome(values, curves)
-
-    return train
+    tasks = training_tasks(sums("train"), config)
+    learner = Learner(
+        model, tokenizer, tasks, config, trial.folder / "run", progress=False, on_step=note
+    )
+    with suppress(Spent):
+        learner.train()
+    values = {
+        "pass@1": curves["pass@1"][-1][1],
+        "pass@1 at equal updates": early,
+        "replies": used,
+        "updates": updates,
+        "zero-variance share": fmean(y for _, y in curves["zero-variance share"]),
+    }
+    return Outcome(values, curves)
 
 
 STUDY = Study(
@@ -90,16 +87,16 @@ STUDY = Study(
     ),
     claims=(
         Claim(
-            text="Dynamic sampling leaves no group flat, where half at least were",
-            value="zero-variance share",
+            "Dynamic sampling leaves no group flat, where half at least were",
+            "zero-variance share",
             arm="+ dynamic sampling (DAPO)",
             than="+ clip-higher",
             higher=False,
             margin=0.5,
         ),
         Claim(
-            text="Dynamic sampling makes at most half as many updates of the same replies",
-            value="updates",
+            "Dynamic sampling makes at most half as many updates of the same replies",
+            "updates",
             arm="+ dynamic sampling (DAPO)",
             than="+ clip-higher",
             higher=False,
@@ -107,20 +104,20 @@ STUDY = Study(
             margin=2.0,
         ),
         Claim(
-            text="At the same updates, dynamic sampling is ahead",
-            value="pass@1 at equal updates",
+            "At the same updates, dynamic sampling is ahead",
+            "pass@1 at equal updates",
             arm="+ dynamic sampling (DAPO)",
             than="+ clip-higher",
         ),
         Claim(
-            text="At the same replies, all of DAPO ends above GRPO",
-            value="pass@1",
+            "At the same replies, all of DAPO ends above GRPO",
+            "pass@1",
             arm="+ dynamic sampling (DAPO)",
             than="GRPO",
         ),
         Claim(
-            text="At the same replies, clip-higher ends above the same clip on both sides",
-            value="pass@1",
+            "At the same replies, clip-higher ends above the same clip on both sides",
+            "pass@1",
             arm="+ clip-higher",
             than="+ token mean",
         ),
@@ -133,10 +130,10 @@ STUDY = Study(
     ),
     seeds=16,
     arms={
-        "GRPO": arm(minibatches=4, loss="grpo"),
-        "+ token mean": arm(minibatches=4),
-        "+ clip-higher": arm(minibatches=4, clip_high=0.28),
-        "+ dynamic sampling (DAPO)": arm(minibatches=4, clip_high=0.28, max_refills=9),
+        "GRPO": partial(train, minibatches=4, loss="grpo"),
+        "+ token mean": partial(train, minibatches=4),
+        "+ clip-higher": partial(train, minibatches=4, clip_high=0.28),
+        "+ dynamic sampling (DAPO)": partial(train, minibatches=4, clip_high=0.28, max_refills=9),
     },
     prepare=start,
     presets=("dapo",),

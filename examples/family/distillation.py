@@ -1,5 +1,6 @@
 """On-policy distillation: a teacher's word on each token in place of a reward for each reply."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ from assay.envs import TextEnv
 from assay.family._sums import LONGEST, SUMS, pass_at_1, start, sums, trained, warm
 from assay.family_cli import run_script
 from assay.grpo import GRPOConfig, Learner, load_model, training_tasks
-from assay.study import Arm, Claim, Outcome, Study, Trial
+from assay.study import Claim, Outcome, Study, Trial
 from assay.verifiers import Verdict, Verifier
 
 STEPS, PROMPTS = 200, 32
@@ -51,25 +52,21 @@ def by_reward(trial: Trial) -> Outcome:
     return trained(trial, settings(trial, STEPS), looks=4)
 
 
-def by_teacher(steps: int) -> Arm:
+def by_teacher(trial: Trial, *, steps: int) -> Outcome:
     """Train by the divergence from the teacher alone: the penalty's reference is the teacher."""
+    teacher, _ = load_model(trial.start / "teacher")
 
-    def train(trial: Trial) -> Outcome:
-        teacher, _ = load_model(trial.start / "teacher")
+    def learner(
+        model: Any, tokenizer: Any, _: Any, config: GRPOConfig, folder: Path, **others: Any
+    ) -> Learner:
+        tasks = training_tasks(TextEnv(sums("train").source, Unscored()), config)
+        made = Learner(model, tokenizer, tasks, config, folder, progress=False, **others)
+        assert made.reference is not None  # beta is not 0
+        made.reference.refresh(teacher)
+        return made
 
-        def learner(
-            model: Any, tokenizer: Any, _: Any, config: GRPOConfig, folder: Path, **others: Any
-        ) -> Learner:
-            tasks = training_tasks(TextEnv(sums("train").source, Unscored()), config)
-            made = Learner(model, tokenizer, tasks, config, folder, progress=False, **others)
-            assert made.reference is not None  # beta is not 0
-            made.reference.refresh(teacher)
-            return made
-
-        config = settings(trial, steps, beta=1.0, kl="k2")
-        return trained(trial, config, ("kl",), kind=learner, looks=4)
-
-    return train
+    config = settings(trial, steps, beta=1.0, kl="k2")
+    return trained(trial, config, ("kl",), kind=learner, looks=4)
 
 
 def teacher(trial: Trial) -> Outcome:
@@ -93,14 +90,14 @@ STUDY = Study(
     ),
     claims=(
         Claim(
-            text="Distillation ends above GRPO after the same rollouts",
-            value="pass@1",
+            "Distillation ends above GRPO after the same rollouts",
+            "pass@1",
             arm="distillation",
             than="GRPO",
         ),
         Claim(
-            text="Distillation with a quarter of the rollouts ends above GRPO with all",
-            value="pass@1",
+            "Distillation with a quarter of the rollouts ends above GRPO with all",
+            "pass@1",
             arm="distillation, a quarter",
             than="GRPO",
         ),
@@ -115,8 +112,8 @@ STUDY = Study(
     ),
     arms={
         "GRPO": by_reward,
-        "distillation": by_teacher(STEPS),
-        "distillation, a quarter": by_teacher(STEPS // 4),
+        "distillation": partial(by_teacher, steps=STEPS),
+        "distillation, a quarter": partial(by_teacher, steps=STEPS // 4),
         "teacher": teacher,
     },
     prepare=start_and_teacher,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 from assay.family._flows import fit, load_base, save_base
 from assay.family.units import FlowPolicy, UnitConfig, UnitLearner, Units, clamped
 from assay.family_cli import run_script
-from assay.study import Arm, Claim, Outcome, Results, Study, Trial, every
+from assay.study import Claim, Outcome, Results, Study, Trial, watched
 from assay.study.picture import draw_curve
 
 SIDE, CELLS, MOST = 8, 9, 4  # pixels, places of blocks, the largest prompt
@@ -125,40 +126,24 @@ def untrained(trial: Trial) -> Outcome:
     return finished(trial, load_base(BlockNet(), trial))
 
 
-def arm(beta: float = 0.0) -> Arm:
+def train(trial: Trial, *, beta: float = 0.0) -> Outcome:
     """Train with so much of a KL penalty."""
-
-    def train(trial: Trial) -> Outcome:
-        policy = FlowPolicy(load_base(BlockNet(), trial), (SIDE, SIDE), steps=10)
-        config = UnitConfig(
-            steps=2 if trial.short else STEPS,
-            prompts_per_step=8,
-            group_size=24,
-            learning_rate=3e-4,
-            advantage_std="batch",
-            advantage_eps=1e-4,
-            beta=beta,
-            seed=trial.seed,
-        )
-        curves: dict[str, list[tuple[float, float]]] = {
-            name: [] for name in ("accuracy", "variety", "blur")
-        }
-        look = every(config.steps)
-
-        def look_at(step: float) -> None:
-            for name, value in measure(policy.net, trial, 100)[0].items():
-                curves[name].append((step, value))
-
-        def note(row: dict[str, float]) -> None:
-            if look(int(row["step"])):
-                look_at(row["step"])
-
-        look_at(0)
-        learner = UnitLearner(policy, asked, counted, config, credit=clamped(5.0))
-        learner.train(note)
-        return finished(trial, policy.net, curves)
-
-    return train
+    policy = FlowPolicy(load_base(BlockNet(), trial), (SIDE, SIDE), steps=10)
+    config = UnitConfig(
+        steps=2 if trial.short else STEPS,
+        prompts_per_step=8,
+        group_size=24,
+        learning_rate=3e-4,
+        advantage_std="batch",
+        advantage_eps=1e-4,
+        beta=beta,
+        seed=trial.seed,
+    )
+    curves, note = watched(config.steps, lambda: measure(policy.net, trial, 100)[0])
+    note({"step": 0})
+    learner = UnitLearner(policy, asked, counted, config, credit=clamped(5.0))
+    learner.train(note)
+    return finished(trial, policy.net, curves)
 
 
 def draw(figure: Any, results: Results) -> None:
@@ -201,35 +186,35 @@ STUDY = Study(
     ),
     claims=(
         Claim(
-            text="Without a KL penalty accuracy rises by .2 at least",
-            value="accuracy",
+            "Without a KL penalty accuracy rises by .2 at least",
+            "accuracy",
             arm="no KL",
             margin=0.2,
         ),
         Claim(
-            text="A KL penalty of .04 keeps variety within .5 of the base model's",
-            value="variety",
+            "A KL penalty of .04 keeps variety within .5 of the base model's",
+            "variety",
             arm="KL .04",
             than="base",
             margin=-0.5,
         ),
         Claim(
-            text="A KL penalty of .004, the paper's, keeps variety within .5 of the base model's",
-            value="variety",
+            "A KL penalty of .004, the paper's, keeps variety within .5 of the base model's",
+            "variety",
             arm="KL .004",
             than="base",
             margin=-0.5,
         ),
         Claim(
-            text="A KL penalty of .04 keeps images cleaner than none",
-            value="blur",
+            "A KL penalty of .04 keeps images cleaner than none",
+            "blur",
             arm="KL .04",
             than="no KL",
             higher=False,
         ),
         Claim(
-            text="A KL penalty of .04 ends within .05 of the accuracy without one",
-            value="accuracy",
+            "A KL penalty of .04 ends within .05 of the accuracy without one",
+            "accuracy",
             arm="KL .04",
             than="no KL",
             margin=-0.05,
@@ -243,9 +228,9 @@ STUDY = Study(
     ),
     arms={
         "base": untrained,
-        "no KL": arm(),
-        "KL .004": arm(0.004),
-        "KL .04": arm(0.04),
+        "no KL": train,
+        "KL .004": partial(train, beta=0.004),
+        "KL .04": partial(train, beta=0.04),
     },
     prepare=start,
     columns=("accuracy", "variety", "blur"),

@@ -1,30 +1,27 @@
 """GRPO with outcome supervision: a reply is compared with the others to its prompt."""
 
+from functools import partial
 from typing import Any
 
 from assay.family._sums import LONGEST, SUMS, start, trained
 from assay.family_cli import run_script
 from assay.grpo import PRESETS
-from assay.study import Arm, Claim, Outcome, Study, Trial
+from assay.study import Claim, Outcome, Study, Trial
 
 STEPS = 80
 
 
-def arm(**settings: Any) -> Arm:
+def train(trial: Trial, **settings: Any) -> Outcome:
     """Train with the paper's objective, but for these settings."""
-
-    def train(trial: Trial) -> Outcome:
-        common = {
-            "steps": 3 if trial.short else STEPS,
-            "prompts_per_step": 16 if trial.short else 64,
-            "max_new_tokens": LONGEST,
-            "learning_rate": 3e-4,
-            "seed": trial.seed,
-            "alarm_patience": 0,
-        }
-        return trained(trial, PRESETS["grpo"].config(**{**common, **settings}))
-
-    return train
+    common = {
+        "steps": 3 if trial.short else STEPS,
+        "prompts_per_step": 16 if trial.short else 64,
+        "max_new_tokens": LONGEST,
+        "learning_rate": 3e-4,
+        "seed": trial.seed,
+        "alarm_patience": 0,
+    }
+    return trained(trial, PRESETS["grpo"].config(**{**common, **settings}))
 
 
 STUDY = Study(
@@ -37,26 +34,22 @@ STUDY = Study(
     f"3e-4; pass@1 of one sampled reply to each of 500 held-out sums.",
     equation=(r"A_i = \frac{r_i - \mathrm{mean}(r)}{\mathrm{std}(r)}"),
     claims=(
+        Claim("GRPO learns without a critic: pass@1 rises", "pass@1", arm="GRPO (eq. 3, beta .04)"),
         Claim(
-            text="GRPO learns without a critic: pass@1 rises",
-            value="pass@1",
-            arm="GRPO (eq. 3, beta .04)",
-        ),
-        Claim(
-            text="The KL penalty costs accuracy",
-            value="pass@1",
+            "The KL penalty costs accuracy",
+            "pass@1",
             arm="without KL",
             than="GRPO (eq. 3, beta .04)",
         ),
         Claim(
-            text="Dividing by the standard deviation helps",
-            value="pass@1",
+            "Dividing by the standard deviation helps",
+            "pass@1",
             arm="without KL",
             than="without KL and std",
         ),
         Claim(
-            text="256 prompts in groups of 2 end above 64 in groups of 8",
-            value="pass@1",
+            "256 prompts in groups of 2 end above 64 in groups of 8",
+            "pass@1",
             arm="256 prompts in groups of 2",
             than="without KL",
         ),
@@ -66,10 +59,10 @@ STUDY = Study(
         "groups of two, two thirds."
     ),
     arms={
-        "GRPO (eq. 3, beta .04)": arm(),
-        "without KL": arm(beta=0.0),
-        "without KL and std": arm(beta=0.0, advantage_std="none"),
-        "256 prompts in groups of 2": arm(beta=0.0, prompts_per_step=256, group_size=2),
+        "GRPO (eq. 3, beta .04)": train,
+        "without KL": partial(train, beta=0.0),
+        "without KL and std": partial(train, beta=0.0, advantage_std="none"),
+        "256 prompts in groups of 2": partial(train, beta=0.0, prompts_per_step=256, group_size=2),
     },
     prepare=start,
     presets=("grpo", "deepseek_math"),

@@ -1,14 +1,15 @@
 """GRPO with process supervision: each step of a reply has its own reward and its own credit."""
 
+from functools import partial
 from typing import Any
 
 from assay.envs import Generated, State, Task, TextEnv, Turn
+from assay.family._training import learn
 from assay.family._turns import worked_row
 from assay.family.trainers import FitConfig, sft
 from assay.family_cli import run_script
 from assay.grpo import (
     GRPOConfig,
-    Learner,
     ModelPolicy,
     Row,
     evaluate,
@@ -17,7 +18,7 @@ from assay.grpo import (
     tiny_model,
     training_tasks,
 )
-from assay.study import Arm, Claim, Outcome, Study, Trial, every
+from assay.study import Claim, Outcome, Study, Trial
 from assay.verifiers import Exact
 
 TERMS = 4  # numbers to add up: three steps
@@ -74,45 +75,30 @@ def start(trial: Trial) -> None:
     model.save_pretrained(trial.start)
 
 
-def arm(**settings: Any) -> Arm:
+def train(trial: Trial, **settings: Any) -> Outcome:
     """Train from the weak base."""
+    config = GRPOConfig(
+        steps=3 if trial.short else STEPS,
+        prompts_per_step=16,
+        max_new_tokens=5,
+        learning_rate=3e-4,
+        seed=trial.seed,
+        alarm_patience=0,
+        **settings,
+    )
+    held_out = held_out_tasks(Running("test"), 50 if trial.short else 500)
 
-    def train(trial: Trial) -> Outcome:
-        model, tokenizer = load_model(trial.start)
-        config = GRPOConfig(
-            steps=3 if trial.short else STEPS,
-            prompts_per_step=16,
-            max_new_tokens=5,
-            learning_rate=3e-4,
-            seed=trial.seed,
-            alarm_patience=0,
-            **settings,
-        )
-        held_out = held_out_tasks(Running("test"), 50 if trial.short else 500)
-        names = ("last total right", "share of steps right", "zero_variance")
-        curves: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
-        look = every(config.steps)
+    def measure(policy: ModelPolicy) -> dict[str, float]:
+        groups = held_out(policy, 0)
+        right = evaluate(policy, lambda *_: groups).pass_at_1
+        steps = [r or 0.0 for g in groups for e in g.episodes for r in e.step_rewards]
+        return {
+            "last total right": right,
+            "share of steps right": sum(steps) / max(1, len(steps)),
+        }
 
-        def note(row: dict[str, Any]) -> None:
-            step = row["step"]
-            if step:
-                curves["zero_variance"].append((step, row["zero_variance"]))
-            if look(step):
-                policy = ModelPolicy(model, tokenizer, max_new_tokens=5, seed=trial.seed)
-                groups = held_out(policy, 0)
-                right = evaluate(policy, lambda *_: groups).pass_at_1
-                curves["last total right"].append((step, right))
-                steps = [r or 0.0 for g in groups for e in g.episodes for r in e.step_rewards]
-                curves["share of steps right"].append((step, sum(steps) / max(1, len(steps))))
-
-        tasks = training_tasks(Running(), config)
-        Learner(
-            model, tokenizer, tasks, config, trial.folder / "run", progress=False, on_step=note
-        ).train()
-        values = {name: points[-1][1] for name, points in curves.items() if points}
-        return Outcome(values, {name: points for name, points in curves.items() if points})
-
-    return train
+    tasks, logged = training_tasks(Running(), config), ("zero_variance",)
+    return learn(trial, tasks, config, measure, logged)
 
 
 STUDY = Study(
@@ -130,31 +116,29 @@ STUDY = Study(
     ),
     claims=(
         Claim(
-            text=(
-                "Rewards of steps raise the share of right steps above that of one reward for the"
-                " outcome"
-            ),
-            value="share of steps right",
+            "Rewards of steps raise the share of right steps above that of one reward for the"
+            " outcome",
+            "share of steps right",
             arm="process",
             than="outcome",
         ),
         Claim(
-            text="Rewards of steps end above one reward for the outcome by the last total",
-            value="last total right",
+            "Rewards of steps end above one reward for the outcome by the last total",
+            "last total right",
             arm="process",
             than="outcome",
         ),
         Claim(
-            text="Rewards of steps leave fewer groups flat, by .3 at least",
-            value="zero_variance",
+            "Rewards of steps leave fewer groups flat, by .3 at least",
+            "zero_variance",
             arm="process",
             than="outcome",
             higher=False,
             margin=0.3,
         ),
         Claim(
-            text="Dividing by the standard deviation helps the steps",
-            value="share of steps right",
+            "Dividing by the standard deviation helps the steps",
+            "share of steps right",
             arm="process",
             than="process, without std",
         ),
@@ -162,9 +146,9 @@ STUDY = Study(
     remark="By outcomes most groups teach nothing, by steps few.",
     seeds=16,
     arms={
-        "outcome": arm(),
-        "process": arm(advantage="process"),
-        "process, without std": arm(advantage="process", advantage_std="none"),
+        "outcome": train,
+        "process": partial(train, advantage="process"),
+        "process, without std": partial(train, advantage="process", advantage_std="none"),
     },
     prepare=start,
     presets=("deepseek_math_process",),

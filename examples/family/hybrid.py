@@ -1,6 +1,7 @@
 """Hybrid GRPO: several actions tried in each state, beside PPO and GRPO at equal cost."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ from assay.family.units import (
     state_credit,
 )
 from assay.family_cli import run_script
-from assay.study import Arm, Claim, Outcome, Study, Trial
+from assay.study import Claim, Outcome, Study, Trial
 from assay.study.measured import Results
 from assay.study.picture import draw_curve
 
@@ -29,40 +30,37 @@ TRIED = 4
 GAMMA = 0.97
 
 
-def arm(credit: Any, *, episodes: int, groups: int = 1, **options: Any) -> Arm:
+def train(trial: Trial, *, credit: Any, episodes: int, groups: int = 1, **options: Any) -> Outcome:
     """Train until the environment was called often enough.
 
     Args:
+        trial: its seed and budget.
         credit: makes what gives advantages.
         episodes: of a rollout.
         groups: that they are compared in.
         options: of the policy.
     """
-
-    def train(trial: Trial) -> Outcome:
-        torch.manual_seed(trial.seed)
-        logits = nn.Embedding(STATES, len(MOVES))
-        nn.init.zeros_(logits.weight)
-        policy = BranchingPolicy(logits, Grid, horizon=HORIZON, **options)
-        config = UnitConfig(
-            prompts_per_step=groups,
-            group_size=episodes // groups,
-            learning_rate=0.05,
-            num_iterations=4,
-            seed=trial.seed,
-        )
-        learner = UnitLearner(policy, starts, returned, config, credit=credit())
-        budget = CALLS // 20 if trial.short else CALLS
-        points = [(0.0, measured(logits))]
-        while policy.calls < budget:
-            learner.train_step()
-            if policy.calls >= len(points) * budget // 20:
-                points.append((len(points) * budget / 20, measured(logits)))
-        mean = sum(y for _, y in points) / len(points)
-        values = {"final return": points[-1][1], "mean return": mean, "rollouts": learner.step}
-        return Outcome({**values, "calls": policy.calls}, {"exact return": points})
-
-    return train
+    torch.manual_seed(trial.seed)
+    logits = nn.Embedding(STATES, len(MOVES))
+    nn.init.zeros_(logits.weight)
+    policy = BranchingPolicy(logits, Grid, horizon=HORIZON, **options)
+    config = UnitConfig(
+        prompts_per_step=groups,
+        group_size=episodes // groups,
+        learning_rate=0.05,
+        num_iterations=4,
+        seed=trial.seed,
+    )
+    learner = UnitLearner(policy, starts, returned, config, credit=credit())
+    budget = CALLS // 20 if trial.short else CALLS
+    points = [(0.0, measured(logits))]
+    while policy.calls < budget:
+        learner.train_step()
+        if policy.calls >= len(points) * budget // 20:
+            points.append((len(points) * budget / 20, measured(logits)))
+    mean = sum(y for _, y in points) / len(points)
+    values = {"final return": points[-1][1], "mean return": mean, "rollouts": learner.step}
+    return Outcome({**values, "calls": policy.calls}, {"exact return": points})
 
 
 def starts(count: int, generator: torch.Generator) -> Tensor:
@@ -118,27 +116,27 @@ STUDY = Study(
     equation=(r"A = \frac{1}{N}\sum_{j=1}^{N} f\bigl(r(s, a_j)\bigr) + \gamma V(s') - V(s)"),
     claims=(
         Claim(
-            text="Hybrid, each action its own, learns sooner than PPO",
-            value="mean return",
+            "Hybrid, each action its own, learns sooner than PPO",
+            "mean return",
             arm="hybrid, each action its own",
             than="PPO (GAE)",
         ),
         Claim(
-            text="Hybrid, each action its own, ends above GRPO with whole episodes",
-            value="final return",
+            "Hybrid, each action its own, ends above GRPO with whole episodes",
+            "final return",
             arm="hybrid, each action its own",
             than="GRPO, whole episodes",
         ),
         Claim(
-            text="Hybrid as written ends within .1 of PPO",
-            value="final return",
+            "Hybrid as written ends within .1 of PPO",
+            "final return",
             arm="hybrid, as written",
             than="PPO (GAE)",
             margin=-0.1,
         ),
         Claim(
-            text="GRPO with whole episodes ends within .1 of PPO",
-            value="final return",
+            "GRPO with whole episodes ends within .1 of PPO",
+            "final return",
             arm="GRPO, whole episodes",
             than="PPO (GAE)",
             margin=-0.1,
@@ -155,16 +153,23 @@ STUDY = Study(
     ),
     seeds=12,
     arms={
-        "PPO (GAE)": arm(
-            with_critic(gae_estimate(gamma=GAMMA)), episodes=EPISODES, groups=EPISODES
+        "PPO (GAE)": partial(
+            train, credit=with_critic(gae_estimate(gamma=GAMMA)), episodes=EPISODES, groups=EPISODES
         ),
-        "GRPO, whole episodes": arm(lambda: outcome_credit, episodes=EPISODES),
-        "GRPO in each state": arm(lambda: state_credit, episodes=1, branches=TRIED, to_end=True),
-        "hybrid, as written": arm(
-            with_critic(hybrid_estimate(gamma=GAMMA)), episodes=FEWER, groups=FEWER, branches=TRIED
+        "GRPO, whole episodes": partial(train, credit=lambda: outcome_credit, episodes=EPISODES),
+        "GRPO in each state": partial(
+            train, credit=lambda: state_credit, episodes=1, branches=TRIED, to_end=True
         ),
-        "hybrid, each action its own": arm(
-            with_critic(hybrid_estimate(gamma=GAMMA, each=True)),
+        "hybrid, as written": partial(
+            train,
+            credit=with_critic(hybrid_estimate(gamma=GAMMA)),
+            episodes=FEWER,
+            groups=FEWER,
+            branches=TRIED,
+        ),
+        "hybrid, each action its own": partial(
+            train,
+            credit=with_critic(hybrid_estimate(gamma=GAMMA, each=True)),
             episodes=FEWER,
             groups=FEWER,
             branches=TRIED,

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from assay.family.trainers import (
 )
 from assay.family_cli import run_script
 from assay.grpo import PRESETS, GRPOConfig, ModelPolicy, held_out_tasks, load_model, tiny_model
-from assay.study import Arm, Claim, Outcome, Results, Study, Trial, every
+from assay.study import Claim, Outcome, Results, Study, Trial, every
 from assay.study.picture import draw_curve
 from assay.verifiers import FunctionVerifier
 
@@ -69,79 +70,76 @@ def start(trial: Trial) -> None:
     (trial.start / "labels.jsonl").write_text(text)
 
 
-def arm(*, first: int = 1, refit: bool = False, replay: float = 0.1) -> Arm:
+def train(trial: Trial, *, first: int = 1, refit: bool = False, replay: float = 0.1) -> Outcome:
     """Train by a reward model.
 
     Args:
+        trial: with the policy and the labels to begin with.
         first: times 200 labels that the first reward model learns from.
         refit: label 200 replies after each round, and go on training the reward model.
         replay: old labels for each new one.
     """
+    model, tokenizer = load_model(trial.start)
+    count = 20 if trial.short else LABELS
+    lines = (trial.start / "labels.jsonl").read_text().splitlines()[: first * count]
+    known = [Label.from_json(json.loads(line)) for line in lines]
+    scorer = reward_model(trial, known)
+    config: GRPOConfig = PRESETS["deepseek_math"].config(
+        steps=2 if trial.short else STEPS,
+        prompts_per_step=12,
+        group_size=8,
+        max_new_tokens=LONGEST,
+        learning_rate=5e-4,
+        seed=trial.seed,
+        alarm_patience=0,
+    )
+    held_out = held_out_tasks(names("test"), 50 if trial.short else 200)
+    curves: dict[str, list[tuple[float, float]]] = {PROXY: [], TRUE: []}
+    look = every(config.steps, 3)
+    judge = scorer
 
-    def train(trial: Trial) -> Outcome:
-        model, tokenizer = load_model(trial.start)
-        count = 20 if trial.short else LABELS
-        lines = (trial.start / "labels.jsonl").read_text().splitlines()[: first * count]
-        known = [Label.from_json(json.loads(line)) for line in lines]
-        scorer = reward_model(trial, known)
-        config: GRPOConfig = PRESETS["deepseek_math"].config(
-            steps=2 if trial.short else STEPS,
-            prompts_per_step=12,
-            group_size=8,
-            max_new_tokens=LONGEST,
-            learning_rate=5e-4,
-            seed=trial.seed,
-            alarm_patience=0,
-        )
-        held_out = held_out_tasks(names("test"), 50 if trial.short else 200)
-        curves: dict[str, list[tuple[float, float]]] = {PROXY: [], TRUE: []}
-        look = every(config.steps, 3)
-        judge = scorer
+    def note(number: int, row: dict[str, Any]) -> None:
+        if not look(row["step"]) or (number > 1 and not row["step"]):
+            return
+        policy = ModelPolicy(model, tokenizer, max_new_tokens=LONGEST, seed=trial.seed)
+        found = held_out(policy, 0)
+        at = (number - 1) * config.steps + row["step"]
+        curves[PROXY].append((at, judged(judge, found)))
+        curves[TRUE].append((at, mean([g.rewards[0] or 0.0 for g in found])))
 
-        def note(number: int, row: dict[str, Any]) -> None:
-            if not look(row["step"]) or (number > 1 and not row["step"]):
-                return
-            policy = ModelPolicy(model, tokenizer, max_new_tokens=LONGEST, seed=trial.seed)
-            found = held_out(policy, 0)
-            at = (number - 1) * config.steps + row["step"]
-            curves[PROXY].append((at, judged(judge, found)))
-            curves[TRUE].append((at, mean([g.rewards[0] or 0.0 for g in found])))
+    def over(done: Round) -> None:
+        nonlocal judge
+        if done.labels:
+            judge = judge.at(trial.folder / f"rounds/round-{done.number}/reward_model")
 
-        def over(done: Round) -> None:
-            nonlocal judge
-            if done.labels:
-                judge = judge.at(trial.folder / f"rounds/round-{done.number}/reward_model")
-
-        iterative_grpo(
-            model,
-            tokenizer,
-            names("train"),
-            scorer,
-            config,
-            trial.folder / "rounds",
-            rounds=ROUNDS,
-            labels=count if refit else 0,
-            replay=replay,
-            fit=reading(trial),
-            history=known,
-            on_step=note,
-            on_round=over,
-        )
-        ends = {name: points[-1][1] for name, points in curves.items()}
-        best = max(y for _, y in curves[TRUE])
-        begin = curves[TRUE][0][1]
-        return Outcome(
-            {
-                "start": begin,
-                "best": best,
-                "true": ends[TRUE],
-                "proxy": ends[PROXY],
-                "hacked": ends[PROXY] - ends[TRUE],
-            },
-            curves,
-        )
-
-    return train
+    iterative_grpo(
+        model,
+        tokenizer,
+        names("train"),
+        scorer,
+        config,
+        trial.folder / "rounds",
+        rounds=ROUNDS,
+        labels=count if refit else 0,
+        replay=replay,
+        fit=reading(trial),
+        history=known,
+        on_step=note,
+        on_round=over,
+    )
+    ends = {name: points[-1][1] for name, points in curves.items()}
+    best = max(y for _, y in curves[TRUE])
+    begin = curves[TRUE][0][1]
+    return Outcome(
+        {
+            "start": begin,
+            "best": best,
+            "true": ends[TRUE],
+            "proxy": ends[PROXY],
+            "hacked": ends[PROXY] - ends[TRUE],
+        },
+        curves,
+    )
 
 
 def reward_model(trial: Trial, known: Sequence[Label]) -> TrainableRewardModel:
@@ -200,26 +198,23 @@ STUDY = Study(
     ),
     claims=(
         Claim(
-            text="A reward model that is trained on ends higher than a frozen one",
-            value="true",
+            "A reward model that is trained on ends higher than a frozen one",
+            "true",
             arm="iterative, 10% replay",
             than="frozen",
         ),
         Claim(
-            text="Fresh labels end higher than as many of the first policy's replies",
-            value="true",
+            "Fresh labels end higher than as many of the first policy's replies",
+            "true",
             arm="iterative, 10% replay",
             than="frozen, as many labels",
         ),
         Claim(
-            text="Replay of 10 % helps",
-            value="true",
-            arm="iterative, 10% replay",
-            than="iterative, no replay",
+            "Replay of 10 % helps", "true", arm="iterative, 10% replay", than="iterative, no replay"
         ),
         Claim(
-            text="A frozen reward model is hacked: it pays .1 more than is true",
-            value="hacked",
+            "A frozen reward model is hacked: it pays .1 more than is true",
+            "hacked",
             arm="frozen",
             than=0.0,
             margin=0.1,
@@ -232,10 +227,10 @@ STUDY = Study(
     ),
     seeds=12,
     arms={
-        "frozen": arm(),
-        "frozen, as many labels": arm(first=ROUNDS),
-        "iterative, 10% replay": arm(refit=True),
-        "iterative, no replay": arm(refit=True, replay=0.0),
+        "frozen": train,
+        "frozen, as many labels": partial(train, first=ROUNDS),
+        "iterative, 10% replay": partial(train, refit=True),
+        "iterative, no replay": partial(train, refit=True, replay=0.0),
     },
     prepare=start,
     presets=("deepseek_math",),

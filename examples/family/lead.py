@@ -1,25 +1,26 @@
 """GRPO-LEAD: shorter right replies by a reward within the group, and its parts one by one."""
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from assay import make
 from assay.envs import Episode, GroupRubric, LeadLength, Task, TextEnv, outcome
+from assay.family._training import learn
 from assay.family.trainers import warm_start
 from assay.family_cli import run_script
 from assay.grpo import (
     PRESETS,
     GRPOConfig,
-    Learner,
     ModelPolicy,
     held_out_tasks,
     load_model,
     tiny_model,
     training_tasks,
 )
-from assay.study import Arm, Claim, Outcome, Study, Trial, every
+from assay.study import Claim, Outcome, Study, Trial
 from assay.study.measured import Results
 from assay.study.picture import draw_curve
 
@@ -62,43 +63,26 @@ def start(trial: Trial) -> None:
     model.save_pretrained(trial.start)
 
 
-def arm(length: LeadLength | None, **settings: Any) -> Arm:
+def train(trial: Trial, *, length: LeadLength | None, **settings: Any) -> Outcome:
     """Train from the seed's start; what right replies there are, and how long they are."""
-
-    def train(trial: Trial) -> Outcome:
-        model, tokenizer = load_model(trial.start)
-        played = held_out_tasks(problems(), 50 if trial.short else 200, group_size=3)
-        chosen: dict[str, Any] = {
-            "steps": 2 if trial.short else STEPS,
-            "prompts_per_step": 16,
-            "group_size": 8,
-            "temperature": 1.0,
-            "max_new_tokens": LONGEST,
-            "learning_rate": 3e-4,
-            "seed": trial.seed,
-            "alarm_patience": 0,
-        }
-        config: GRPOConfig = PRESETS["lead"].config(**{**chosen, **settings})
-        look = every(config.steps, 8)
-        curves: dict[str, list[tuple[float, float]]] = {}
-
-        def note(row: Mapping[str, Any]) -> None:
-            if "reward" in row and look(row["step"]):
-                policy = ModelPolicy(model, tokenizer, max_new_tokens=LONGEST, seed=trial.seed)
-                for name, value in measured(policy, played).items():
-                    curves.setdefault(name, []).append((row["step"], value))
-
-        note({"reward": 0.0, "step": config.steps})  # before the first step
-        curves = {name: [(0, points[0][1])] for name, points in curves.items()}
-        tasks = training_tasks(problems(length), config)
-        folder = trial.folder / "run"
-        Learner(model, tokenizer, tasks, config, folder, progress=False, on_step=note).train()
-        return Outcome({name: points[-1][1] for name, points in curves.items()}, curves)
-
-    return train
+    played = held_out_tasks(problems(), 50 if trial.short else 200, group_size=3)
+    chosen: dict[str, Any] = {
+        "steps": 2 if trial.short else STEPS,
+        "prompts_per_step": 16,
+        "group_size": 8,
+        "temperature": 1.0,
+        "max_new_tokens": LONGEST,
+        "learning_rate": 3e-4,
+        "seed": trial.seed,
+        "alarm_patience": 0,
+    }
+    config: GRPOConfig = PRESETS["lead"].config(**{**chosen, **settings})
+    tasks = training_tasks(problems(length), config)
+    measure = partial(measured, played)
+    return learn(trial, tasks, config, measure, looks=8)
 
 
-def measured(policy: ModelPolicy, played: Any) -> dict[str, float]:
+def measured(played: Any, policy: ModelPolicy) -> dict[str, float]:
     """Share of right replies, of all and of those to products, and their tokens."""
     groups = played(policy, 0)
     hard = [e for g in groups if g.task.metadata["operator"] == "*" for e in g.episodes]
@@ -130,7 +114,7 @@ def draw(figure: Any, results: Results) -> None:
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
 
 
-SAME = {"hard_weight": 1.0, "easy_weight": 1.0}  # no weights by difficulty
+SAME: dict[str, Any] = {"hard_weight": 1.0, "easy_weight": 1.0}  # no weights by difficulty
 
 STUDY = Study(
     title="GRPO-LEAD",
@@ -150,8 +134,8 @@ STUDY = Study(
     ),
     claims=(
         Claim(
-            text="The length reward makes right replies shorter than GRPO by a fifth at least",
-            value="tokens of right replies",
+            "The length reward makes right replies shorter than GRPO by a fifth at least",
+            "tokens of right replies",
             arm="all of LEAD",
             than="GRPO, 1 or 0",
             higher=False,
@@ -159,28 +143,28 @@ STUDY = Study(
             margin=1.25,
         ),
         Claim(
-            text="All of LEAD ends above GRPO by accuracy",
-            value="pass@1",
+            "All of LEAD ends above GRPO by accuracy",
+            "pass@1",
             arm="all of LEAD",
             than="GRPO, 1 or 0",
         ),
         Claim(
-            text="A penalty alone changes accuracy by less than .001",
-            value="pass@1",
+            "A penalty alone changes accuracy by less than .001",
+            "pass@1",
             arm="penalty alone",
             than="GRPO, 1 or 0",
             margin=-0.001,
         ),
         Claim(
-            text="The length reward costs at most .05 of accuracy",
-            value="pass@1",
+            "The length reward costs at most .05 of accuracy",
+            "pass@1",
             arm="length alone",
             than="GRPO, 1 or 0",
             margin=-0.05,
         ),
         Claim(
-            text="Weights by difficulty raise accuracy on products",
-            value="pass@1 of products",
+            "Weights by difficulty raise accuracy on products",
+            "pass@1 of products",
             arm="all of LEAD",
             than="length and penalty",
         ),
@@ -194,11 +178,11 @@ STUDY = Study(
     ),
     seeds=16,
     arms={
-        "GRPO, 1 or 0": arm(None, **SAME),
-        "penalty alone": arm(LeadLength(alpha=0.0), **SAME),
-        "length alone": arm(LeadLength(penalty=0.0), **SAME),
-        "length and penalty": arm(LeadLength(), **SAME),
-        "all of LEAD": arm(LeadLength()),
+        "GRPO, 1 or 0": partial(train, length=None, **SAME),
+        "penalty alone": partial(train, length=LeadLength(alpha=0.0), **SAME),
+        "length alone": partial(train, length=LeadLength(penalty=0.0), **SAME),
+        "length and penalty": partial(train, length=LeadLength(), **SAME),
+        "all of LEAD": partial(train, length=LeadLength()),
     },
     prepare=start,
     presets=("lead",),

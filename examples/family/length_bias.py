@@ -1,20 +1,21 @@
 """Dr. GRPO: dividing each reply's loss by its own length rewards long wrong replies."""
 
+from functools import partial
 from typing import Any
 
 from assay.envs import Generated, Split, Task, TextEnv
+from assay.family._training import learn
 from assay.family.trainers import warm_start
 from assay.family_cli import run_script
 from assay.grpo import (
     GRPOConfig,
-    Learner,
     ModelPolicy,
     held_out_tasks,
     load_model,
     tiny_model,
     training_tasks,
 )
-from assay.study import Arm, Claim, Outcome, Study, Trial, every
+from assay.study import Claim, Outcome, Study, Trial
 from assay.verifiers import FunctionVerifier, Status
 
 LONGEST = 24
@@ -52,47 +53,33 @@ def start(trial: Trial) -> None:
     model.save_pretrained(trial.start)
 
 
-def arm(**settings: Any) -> Arm:
+def train(trial: Trial, **settings: Any) -> Outcome:
     """Train, and look at how long right and wrong replies are."""
+    config = GRPOConfig(
+        steps=2 if trial.short else STEPS,
+        prompts_per_step=16,
+        max_new_tokens=LONGEST,
+        learning_rate=3e-4,
+        seed=trial.seed,
+        alarm_patience=0,
+        **settings,
+    )
+    held_out = held_out_tasks(dotted("test"), 50 if trial.short else 400)
 
-    def train(trial: Trial) -> Outcome:
-        model, tokenizer = load_model(trial.start)
-        config = GRPOConfig(
-            steps=2 if trial.short else STEPS,
-            prompts_per_step=16,
-            max_new_tokens=LONGEST,
-            learning_rate=3e-4,
-            seed=trial.seed,
-            alarm_patience=0,
-            **settings,
-        )
-        held_out = held_out_tasks(dotted("test"), 50 if trial.short else 400)
-        look = every(config.steps)
-        names = ("pass@1", "tokens of wrong replies", "tokens of right replies")
-        curves: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
+    def measure(policy: ModelPolicy) -> dict[str, float]:
+        lengths: dict[bool, list[int]] = {True: [], False: []}
+        for group in held_out(policy, 0):
+            for episode in group.episodes:
+                right = episode.status is Status.CORRECT
+                lengths[right].append(len(episode.spans[-1].ids))
+        found = {"pass@1": len(lengths[True]) / sum(map(len, lengths.values()))}
+        for name, of in (("wrong", lengths[False]), ("right", lengths[True])):
+            if of:
+                found[f"tokens of {name} replies"] = sum(of) / len(of)
+        return found
 
-        def note(row: dict[str, Any]) -> None:
-            if not look(row["step"]):
-                return
-            policy = ModelPolicy(model, tokenizer, max_new_tokens=LONGEST, seed=trial.seed)
-            lengths: dict[bool, list[int]] = {True: [], False: []}
-            for group in held_out(policy, 0):
-                for episode in group.episodes:
-                    right = episode.status is Status.CORRECT
-                    lengths[right].append(len(episode.spans[-1].ids))
-            step, every_one = row["step"], sum(map(len, lengths.values()))
-            curves["pass@1"].append((step, len(lengths[True]) / every_one))
-            for name, found in zip(names[1:], (lengths[False], lengths[True]), strict=True):
-                if found:
-                    curves[name].append((step, sum(found) / len(found)))
-
-        tasks = training_tasks(dotted("train"), config)
-        Learner(
-            model, tokenizer, tasks, config, trial.folder / "run", progress=False, on_step=note
-        ).train()
-        return Outcome({name: points[-1][1] for name, points in curves.items() if points}, curves)
-
-    return train
+    tasks = training_tasks(dotted("train"), config)
+    return learn(trial, tasks, config, measure)
 
 
 STUDY = Study(
@@ -111,25 +98,25 @@ STUDY = Study(
     ),
     claims=(
         Claim(
-            text="By the reply's own mean wrong replies grow",
-            value="tokens of wrong replies",
+            "By the reply's own mean wrong replies grow",
+            "tokens of wrong replies",
             arm="GRPO (reply's own mean)",
         ),
         Claim(
-            text="By the reply's own mean wrong replies end longer than by one length",
-            value="tokens of wrong replies",
+            "By the reply's own mean wrong replies end longer than by one length",
+            "tokens of wrong replies",
             arm="GRPO (reply's own mean)",
             than="Dr. GRPO (one length)",
         ),
         Claim(
-            text=("By the reply's own mean wrong replies end longer than by the mean over tokens"),
-            value="tokens of wrong replies",
+            "By the reply's own mean wrong replies end longer than by the mean over tokens",
+            "tokens of wrong replies",
             arm="GRPO (reply's own mean)",
             than="DAPO (mean over tokens)",
         ),
         Claim(
-            text="One length costs no more than .03 of accuracy",
-            value="pass@1",
+            "One length costs no more than .03 of accuracy",
+            "pass@1",
             arm="Dr. GRPO (one length)",
             than="GRPO (reply's own mean)",
             margin=-0.03,
@@ -141,10 +128,10 @@ STUDY = Study(
         "no arm learnt to add better in 120 steps, and seeds differ by more than the averages do."
     ),
     arms={
-        "GRPO (reply's own mean)": arm(loss="grpo", advantage_std="none"),
-        "DAPO (mean over tokens)": arm(loss="dapo", advantage_std="none"),
-        "Dr. GRPO (one length)": arm(loss="dr_grpo", advantage_std="none"),
-        "GRPO with std": arm(loss="grpo"),
+        "GRPO (reply's own mean)": partial(train, loss="grpo", advantage_std="none"),
+        "DAPO (mean over tokens)": partial(train, loss="dapo", advantage_std="none"),
+        "Dr. GRPO (one length)": partial(train, loss="dr_grpo", advantage_std="none"),
+        "GRPO with std": partial(train, loss="grpo"),
     },
     prepare=start,
     presets=("dr_grpo",),

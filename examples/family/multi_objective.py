@@ -2,6 +2,7 @@
 
 import statistics
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor, nn
 
 from assay.family.units import UnitConfig, UnitLearner, Units
 from assay.family_cli import run_script
-from assay.study import Arm, Claim, Outcome, Study, Trial
+from assay.study import Claim, Outcome, Study, Trial
 from assay.study.measured import Results
 from assay.study.picture import COLOURS
 
@@ -55,24 +56,20 @@ def scored(scale: float) -> Any:
     return score
 
 
-def arm(**settings: Any) -> Arm:
+def train(trial: Trial, **settings: Any) -> Outcome:
     """Train from several seeds, with the first reward in each of the three units."""
-
-    def train(trial: Trial) -> Outcome:
-        runs = range(1 if trial.short else RUNS)
-        ends = {
-            scale: [one_run(scale, trial.seed * RUNS + k, trial.short, settings) for k in runs]
-            for scale in SCALES
-        }
-        values: dict[str, float] = {}
-        for scale, found in ends.items():
-            first, second = zip(*found, strict=True)
-            values[f"R1, x{scale}"] = statistics.fmean(first)
-            values[f"R2, x{scale}"] = statistics.fmean(second)
-        values["R2 lost by x100"] = values["R2, x1"] - values["R2, x100"]
-        return Outcome(values, data={"ends": {str(scale): v for scale, v in ends.items()}})
-
-    return train
+    runs = range(1 if trial.short else RUNS)
+    ends = {
+        scale: [one_run(scale, trial.seed * RUNS + k, trial.short, settings) for k in runs]
+        for scale in SCALES
+    }
+    values: dict[str, float] = {}
+    for scale, found in ends.items():
+        first, second = zip(*found, strict=True)
+        values[f"R1, x{scale}"] = statistics.fmean(first)
+        values[f"R2, x{scale}"] = statistics.fmean(second)
+    values["R2 lost by x100"] = values["R2, x1"] - values["R2, x100"]
+    return Outcome(values, data={"ends": {str(scale): v for scale, v in ends.items()}})
 
 
 def one_run(scale: float, seed: int, short: bool, settings: Mapping[str, Any]) -> list[float]:
@@ -130,29 +127,29 @@ STUDY = Study(
     equation=(r"A_i = \sum_k \frac{r_{ik} - \mathrm{mean}_i(r_{ik})}{\mathrm{std}_i(r_{ik})}"),
     claims=(
         Claim(
-            text="A sum loses the second reward if the first is paid x10",
-            value="R2, x10",
+            "A sum loses the second reward if the first is paid x10",
+            "R2, x10",
             arm="MO-GRPO",
             than="sum (Li et al.)",
             margin=0.5,
         ),
         Claim(
-            text="GDPO keeps the second reward if the first is paid x10",
-            value="R2, x10",
+            "GDPO keeps the second reward if the first is paid x10",
+            "R2, x10",
             arm="GDPO",
             than="sum (Li et al.)",
             margin=0.5,
         ),
         Claim(
-            text="In equal units the sum is within .01 of MO-GRPO",
-            value="R2, x1",
+            "In equal units the sum is within .01 of MO-GRPO",
+            "R2, x1",
             arm="sum (Li et al.)",
             than="MO-GRPO",
             margin=-0.01,
         ),
         Claim(
-            text="MO-GRPO loses at most .01 by the unit of the first reward",
-            value="R2 lost by x100",
+            "MO-GRPO loses at most .01 by the unit of the first reward",
+            "R2 lost by x100",
             arm="MO-GRPO",
             than=0.0,
             higher=False,
@@ -165,9 +162,9 @@ STUDY = Study(
         "tested: a reward that is noise alone is scaled up to the weight of the others too."
     ),
     arms={
-        "sum (Li et al.)": arm(),
-        "MO-GRPO": arm(advantage="mo_grpo"),
-        "GDPO": arm(advantage="gdpo", advantage_std="sample", advantage_eps=1e-4),
+        "sum (Li et al.)": train,
+        "MO-GRPO": partial(train, advantage="mo_grpo"),
+        "GDPO": partial(train, advantage="gdpo", advantage_std="sample", advantage_eps=1e-4),
     },
     presets=("mo_grpo", "gdpo"),
     columns=tuple(f"{name}, x{scale}" for scale in SCALES for name in ("R1", "R2")),

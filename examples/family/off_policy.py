@@ -1,9 +1,11 @@
 """Ten objectives on one load where updates lead far from the policy that sampled."""
 
+from functools import partial
+
 from assay.family._sums import LONGEST, SUMS, start, trained
 from assay.family_cli import run_script
 from assay.grpo import PRESETS, GRPOConfig
-from assay.study import Arm, Claim, Outcome, Study, Trial
+from assay.study import Claim, Outcome, Study, Trial
 
 STEPS, PROMPTS, EPOCHS, MINIBATCHES = 24, 32, 2, 4
 OTHERS = (
@@ -19,28 +21,26 @@ OTHERS = (
 )
 
 
-def arm(name: str, *, epochs: int = EPOCHS, minibatches: int = MINIBATCHES) -> Arm:
+def train(
+    trial: Trial, *, name: str, epochs: int = EPOCHS, minibatches: int = MINIBATCHES
+) -> Outcome:
     """Train by a preset's objective; sizes and the learning rate are those of all arms."""
-
-    def train(trial: Trial) -> Outcome:
-        config: GRPOConfig = PRESETS[name].config(
-            steps=1 if trial.short else STEPS,
-            prompts_per_step=16 if trial.short else PROMPTS,
-            group_size=8,
-            num_iterations=epochs,
-            minibatches=minibatches,
-            max_refills=0,  # its own study: dapo
-            beta=0.0,
-            max_new_tokens=LONGEST,
-            learning_rate=1e-4,
-            warmup_steps=1,
-            seed=trial.seed,
-            alarm_patience=0,
-            max_drift=100.0,  # the stress is the point: nothing stops it
-        )
-        return trained(trial, config, ("clip_fraction", "drift"), looks=4)
-
-    return train
+    config: GRPOConfig = PRESETS[name].config(
+        steps=1 if trial.short else STEPS,
+        prompts_per_step=16 if trial.short else PROMPTS,
+        group_size=8,
+        num_iterations=epochs,
+        minibatches=minibatches,
+        max_refills=0,  # its own study: dapo
+        beta=0.0,
+        max_new_tokens=LONGEST,
+        learning_rate=1e-4,
+        warmup_steps=1,
+        seed=trial.seed,
+        alarm_patience=0,
+        max_drift=100.0,  # the stress is the point: nothing stops it
+    )
+    return trained(trial, config, ("clip_fraction", "drift"), looks=4)
 
 
 STUDY = Study(
@@ -60,88 +60,47 @@ STUDY = Study(
     ),
     claims=(
         Claim(
-            text="Eight updates on each rollout end below one (GRPO)",
-            value="pass@1",
+            "Eight updates on each rollout end below one (GRPO)",
+            "pass@1",
             arm="GRPO",
             than="one update a rollout",
             higher=False,
         ),
         Claim(
-            text="Eight updates lead further from the policy that sampled than one",
-            value="drift",
+            "Eight updates lead further from the policy that sampled than one",
+            "drift",
             arm="GRPO",
             than="one update a rollout",
         ),
         Claim(
-            text=("GSPO's clip of whole replies cuts off more tokens than GRPO's, by .2 at least"),
-            value="clip_fraction",
+            "GSPO's clip of whole replies cuts off more tokens than GRPO's, by .2 at least",
+            "clip_fraction",
             arm="gspo",
             than="GRPO",
             margin=0.2,
         ),
         Claim(
-            text="CISPO's cap cuts off fewer tokens than GRPO's clip, by .05 at least",
-            value="clip_fraction",
+            "CISPO's cap cuts off fewer tokens than GRPO's clip, by .05 at least",
+            "clip_fraction",
             arm="cispo",
             than="GRPO",
             higher=False,
             margin=0.05,
         ),
+        Claim("CISPO drifts further than GRPO", "drift", arm="cispo", than="GRPO"),
+        Claim("GSPO drifts less than GRPO", "drift", arm="gspo", than="GRPO", higher=False),
         Claim(
-            text="CISPO drifts further than GRPO",
-            value="drift",
-            arm="cispo",
-            than="GRPO",
-        ),
-        Claim(
-            text="GSPO drifts less than GRPO",
-            value="drift",
-            arm="gspo",
-            than="GRPO",
-            higher=False,
-        ),
-        Claim(
-            text="Clip-higher with the mean over tokens (DAPO) ends above GRPO",
-            value="pass@1",
+            "Clip-higher with the mean over tokens (DAPO) ends above GRPO",
+            "pass@1",
             arm="dapo",
             than="GRPO",
         ),
-        Claim(
-            text="Dr. GRPO ends above GRPO",
-            value="pass@1",
-            arm="dr_grpo",
-            than="GRPO",
-        ),
-        Claim(
-            text="GSPO ends above GRPO",
-            value="pass@1",
-            arm="gspo",
-            than="GRPO",
-        ),
-        Claim(
-            text="CISPO ends above GRPO",
-            value="pass@1",
-            arm="cispo",
-            than="GRPO",
-        ),
-        Claim(
-            text="SAPO ends above GRPO",
-            value="pass@1",
-            arm="sapo",
-            than="GRPO",
-        ),
-        Claim(
-            text="GMPO ends above GRPO",
-            value="pass@1",
-            arm="gmpo",
-            than="GRPO",
-        ),
-        Claim(
-            text="MaxRL ends above GRPO",
-            value="pass@1",
-            arm="maxrl",
-            than="GRPO",
-        ),
+        Claim("Dr. GRPO ends above GRPO", "pass@1", arm="dr_grpo", than="GRPO"),
+        Claim("GSPO ends above GRPO", "pass@1", arm="gspo", than="GRPO"),
+        Claim("CISPO ends above GRPO", "pass@1", arm="cispo", than="GRPO"),
+        Claim("SAPO ends above GRPO", "pass@1", arm="sapo", than="GRPO"),
+        Claim("GMPO ends above GRPO", "pass@1", arm="gmpo", than="GRPO"),
+        Claim("MaxRL ends above GRPO", "pass@1", arm="maxrl", than="GRPO"),
     ),
     remark=(
         "The clips do what their equations say. Tried before: 16 updates on each rollout of 64 "
@@ -153,9 +112,9 @@ STUDY = Study(
     ),
     seeds=16,
     arms={
-        "one update a rollout": arm("grpo", epochs=1, minibatches=1),
-        "GRPO": arm("grpo"),
-        **{name: arm(name) for name in OTHERS},
+        "one update a rollout": partial(train, name="grpo", epochs=1, minibatches=1),
+        "GRPO": partial(train, name="grpo"),
+        **{name: partial(train, name=name) for name in OTHERS},
     },
     prepare=start,
     presets=("grpo", *OTHERS),

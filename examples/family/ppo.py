@@ -1,12 +1,13 @@
 """GRPO and PPO with a critic: at the same prompts, and at the same number of replies."""
 
+from functools import partial
 from typing import Any
 
 from assay.family._sums import LONGEST, SUMS, start, trained
 from assay.family.trainers import PPOConfig, PPOLearner
 from assay.family_cli import run_script
 from assay.grpo import GRPOConfig
-from assay.study import Arm, Claim, Outcome, Study, Trial
+from assay.study import Claim, Outcome, Study, Trial
 
 STEPS = 60
 REPLIES = 512  # of a step
@@ -29,20 +30,16 @@ def grpo(trial: Trial) -> Outcome:
     return trained(trial, config)
 
 
-def ppo(group_size: int, *, lam: float = 1.0) -> Arm:
+def ppo(trial: Trial, *, group_size: int, lam: float = 1.0) -> Outcome:
     """The same number of replies, in groups of any size: a critic needs none."""
-
-    def train(trial: Trial) -> Outcome:
-        config = PPOConfig(
-            **common(trial),
-            prompts_per_step=REPLIES // group_size,
-            group_size=group_size,
-            lam=lam,
-            critic_learning_rate=1e-3,
-        )
-        return trained(trial, config, ("value/explained_variance",), kind=PPOLearner)
-
-    return train
+    config = PPOConfig(
+        **common(trial),
+        prompts_per_step=REPLIES // group_size,
+        group_size=group_size,
+        lam=lam,
+        critic_learning_rate=1e-3,
+    )
+    return trained(trial, config, ("value/explained_variance",), kind=PPOLearner)
 
 
 STUDY = Study(
@@ -62,15 +59,15 @@ STUDY = Study(
     ),
     claims=(
         Claim(
-            text="At the same prompts GRPO ends within .05 of PPO",
-            value="pass@1",
+            "At the same prompts GRPO ends within .05 of PPO",
+            "pass@1",
             arm="GRPO, 64 x 8",
             than="PPO, 64 x 8",
             margin=-0.05,
         ),
         Claim(
-            text="GRPO takes at most two thirds of PPO's CPU time at the same prompts",
-            value="CPU s",
+            "GRPO takes at most two thirds of PPO's CPU time at the same prompts",
+            "CPU s",
             arm="GRPO, 64 x 8",
             than="PPO, 64 x 8",
             higher=False,
@@ -78,14 +75,14 @@ STUDY = Study(
             margin=1.5,
         ),
         Claim(
-            text="PPO with lambda .95 is worse than GRPO",
-            value="pass@1",
+            "PPO with lambda .95 is worse than GRPO",
+            "pass@1",
             arm="GRPO, 64 x 8",
             than="PPO, 64 x 8, lambda .95",
         ),
         Claim(
-            text="PPO on eight times as many prompts, with as many replies, ends above GRPO",
-            value="pass@1",
+            "PPO on eight times as many prompts, with as many replies, ends above GRPO",
+            "pass@1",
             arm="PPO, 512 x 1",
             than="GRPO, 64 x 8",
         ),
@@ -98,9 +95,9 @@ STUDY = Study(
     ),
     arms={
         "GRPO, 64 x 8": grpo,
-        "PPO, 64 x 8": ppo(8),
-        "PPO, 64 x 8, lambda .95": ppo(8, lam=0.95),
-        "PPO, 512 x 1": ppo(1),
+        "PPO, 64 x 8": partial(ppo, group_size=8),
+        "PPO, 64 x 8, lambda .95": partial(ppo, group_size=8, lam=0.95),
+        "PPO, 512 x 1": partial(ppo, group_size=1),
     },
     prepare=start,
 )

@@ -1,14 +1,15 @@
 """DPO, RFT and Online RFT beside GRPO: replies sampled once, or anew at each step."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from assay.envs import EpisodeGroup
-from assay.family._sums import LONGEST, SUMS, pass_at_1, start, sums
+from assay.family._sums import LONGEST, SUMS, pass_at_1, start, sums, trained
 from assay.family.trainers import FitConfig, dpo, preference_pairs, rft
 from assay.family_cli import run_script
-from assay.grpo import GRPOConfig, Learner, ModelPolicy, load_model, training_tasks
-from assay.study import Arm, Claim, Outcome, Study, Trial
+from assay.grpo import GRPOConfig, ModelPolicy, load_model, training_tasks
+from assay.study import Claim, Outcome, Study, Trial, watched
 
 STEPS = 80  # optimizer steps of each arm
 PROMPTS, REPLIES = 64, 8  # of a step
@@ -16,29 +17,22 @@ PROMPTS, REPLIES = 64, 8  # of a step
 Fit = Callable[[Any, Any, list[EpisodeGroup], int, Callable[[Any], None]], None]
 
 
-def once(fit: Fit) -> Arm:
+def once(trial: Trial, *, fit: Fit) -> Outcome:
     """Sample all replies from the start, store them as groups, and learn from those."""
+    model, tokenizer = load_model(trial.start)
+    steps = 2 if trial.short else STEPS
+    config = GRPOConfig(prompts_per_step=PROMPTS * steps, group_size=REPLIES, seed=trial.seed)
+    policy = ModelPolicy(model, tokenizer, max_new_tokens=LONGEST, seed=trial.seed)
+    groups = list(training_tasks(sums("train"), config)(policy, 1))
+    stored = [EpisodeGroup.from_json(group.to_json()) for group in groups]
 
-    def train(trial: Trial) -> Outcome:
-        model, tokenizer = load_model(trial.start)
-        steps = 2 if trial.short else STEPS
-        config = GRPOConfig(prompts_per_step=PROMPTS * steps, group_size=REPLIES, seed=trial.seed)
-        policy = ModelPolicy(model, tokenizer, max_new_tokens=LONGEST, seed=trial.seed)
-        groups = list(training_tasks(sums("train"), config)(policy, 1))
-        stored = [EpisodeGroup.from_json(group.to_json()) for group in groups]
-        points = [(0.0, pass_at_1(model, tokenizer, trial))]
-        taken = 0
+    def measure() -> dict[str, float]:
+        return {"pass@1": pass_at_1(model, tokenizer, trial)}
 
-        def note(_: Any) -> None:
-            nonlocal taken
-            taken += 1
-            if taken % max(1, steps // 5) == 0:
-                points.append((taken, pass_at_1(model, tokenizer, trial)))
-
-        fit(model, tokenizer, stored, steps, note)
-        return Outcome({"pass@1": points[-1][1]}, {"pass@1": points})
-
-    return train
+    curves, note = watched(steps, measure, looks=5)
+    note({"step": 0})
+    fit(model, tokenizer, stored, steps, note)
+    return Outcome({"pass@1": curves["pass@1"][-1][1]}, curves)
 
 
 def fit_rft(model: Any, tokenizer: Any, groups: Any, steps: int, note: Any) -> None:
@@ -53,34 +47,19 @@ def fit_dpo(model: Any, tokenizer: Any, groups: Any, steps: int, note: Any) -> N
     dpo(model, tokenizer, pairs, config, beta=0.1, on_step=note)
 
 
-def online(**settings: Any) -> Arm:
+def online(trial: Trial, **settings: Any) -> Outcome:
     """Sample anew from the policy as it is at each step."""
-
-    def train(trial: Trial) -> Outcome:
-        model, tokenizer = load_model(trial.start)
-        config = GRPOConfig(
-            steps=2 if trial.short else STEPS,
-            prompts_per_step=PROMPTS,
-            group_size=REPLIES,
-            max_new_tokens=LONGEST,
-            learning_rate=3e-4,
-            seed=trial.seed,
-            alarm_patience=0,
-            **settings,
-        )
-        points = [(0.0, pass_at_1(model, tokenizer, trial))]
-
-        def note(row: dict[str, Any]) -> None:
-            if row["step"] and row["step"] % max(1, config.steps // 5) == 0:
-                points.append((row["step"], pass_at_1(model, tokenizer, trial)))
-
-        tasks = training_tasks(sums("train"), config)
-        Learner(
-            model, tokenizer, tasks, config, trial.folder / "run", progress=False, on_step=note
-        ).train()
-        return Outcome({"pass@1": points[-1][1]}, {"pass@1": points})
-
-    return train
+    config = GRPOConfig(
+        steps=2 if trial.short else STEPS,
+        prompts_per_step=PROMPTS,
+        group_size=REPLIES,
+        max_new_tokens=LONGEST,
+        learning_rate=3e-4,
+        seed=trial.seed,
+        alarm_patience=0,
+        **settings,
+    )
+    return trained(trial, config, (), looks=5)
 
 
 STUDY = Study(
@@ -99,29 +78,10 @@ STUDY = Study(
         r"\pi_\theta(o_t \mid q, o_{<t})\Bigr]"
     ),
     claims=(
-        Claim(
-            text="Online RFT ends above RFT",
-            value="pass@1",
-            arm="Online RFT",
-            than="RFT (once)",
-        ),
-        Claim(
-            text="GRPO ends above Online RFT",
-            value="pass@1",
-            arm="GRPO",
-            than="Online RFT",
-        ),
-        Claim(
-            text="GRPO ends above DPO",
-            value="pass@1",
-            arm="GRPO",
-            than="DPO (once)",
-        ),
-        Claim(
-            text="DPO raises pass@1 without sampling anew",
-            value="pass@1",
-            arm="DPO (once)",
-        ),
+        Claim("Online RFT ends above RFT", "pass@1", arm="Online RFT", than="RFT (once)"),
+        Claim("GRPO ends above Online RFT", "pass@1", arm="GRPO", than="Online RFT"),
+        Claim("GRPO ends above DPO", "pass@1", arm="GRPO", than="DPO (once)"),
+        Claim("DPO raises pass@1 without sampling anew", "pass@1", arm="DPO (once)"),
     ),
     remark=(
         "RFT leads at first and then flattens, while the online arms still rise. Tried "
@@ -131,10 +91,10 @@ STUDY = Study(
     ),
     seeds=16,
     arms={
-        "RFT (once)": once(fit_rft),
-        "DPO (once)": once(fit_dpo),
-        "Online RFT": online(advantage="reward"),
-        "GRPO": online(),
+        "RFT (once)": partial(once, fit=fit_rft),
+        "DPO (once)": partial(once, fit=fit_dpo),
+        "Online RFT": partial(online, advantage="reward"),
+        "GRPO": online,
     },
     prepare=start,
 )

@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ from assay.grpo import (
     tiny_model,
     training_tasks,
 )
-from assay.study import Arm, Claim, Outcome, Results, Study, Trial
+from assay.study import Claim, Outcome, Results, Study, Trial
 from assay.study.picture import draw_curve
 from assay.verifiers import Rubric
 from assay.verifiers.atomic_io import write_text
@@ -273,24 +274,20 @@ def prepare(trial: Trial) -> None:
     run_stages(pipeline(trial.seed, short=trial.short)[:1], trial.start / "pipeline")
 
 
-def arm(**changed: float) -> Arm:
+def train(trial: Trial, **changed: float) -> Outcome:
     """Run the pipeline; an interrupted trial goes on within the stage that it was in."""
-
-    def train(trial: Trial) -> Outcome:
-        folder = trial.folder / "pipeline"
-        if not folder.exists():
-            copying = folder.with_suffix(".partial")
-            shutil.copytree(trial.start / "pipeline", copying, dirs_exist_ok=True)
-            copying.rename(folder)
-        done = run_stages(pipeline(trial.seed, short=trial.short, **changed), folder)
-        values = {f"{name} {i}": one.found[name] for i, one in enumerate(done) for name in MEASURES}
-        for i, (before, after) in enumerate(pairwise(done), start=1):
-            for name in MEASURES:
-                values[f"{name} {i}, gain"] = after.found[name] - before.found[name]
-        curves = {name: [(i, one.found[name]) for i, one in enumerate(done)] for name in MEASURES}
-        return Outcome(values, curves)
-
-    return train
+    folder = trial.folder / "pipeline"
+    if not folder.exists():
+        copying = folder.with_suffix(".partial")
+        shutil.copytree(trial.start / "pipeline", copying, dirs_exist_ok=True)
+        copying.rename(folder)
+    done = run_stages(pipeline(trial.seed, short=trial.short, **changed), folder)
+    values = {f"{name} {i}": one.found[name] for i, one in enumerate(done) for name in MEASURES}
+    for i, (before, after) in enumerate(pairwise(done), start=1):
+        for name in MEASURES:
+            values[f"{name} {i}, gain"] = after.found[name] - before.found[name]
+    curves = {name: [(i, one.found[name]) for i, one in enumerate(done)] for name in MEASURES}
+    return Outcome(values, curves)
 
 
 def draw(figure: Any, results: Results) -> None:
@@ -332,41 +329,36 @@ STUDY = Study(
     ),
     claims=(
         Claim(
-            text="(1) A cold start makes thoughts readable",
-            value="consistency 1, gain",
+            "(1) A cold start makes thoughts readable",
+            "consistency 1, gain",
+            arm="four stages",
+            than=0.0,
+            margin=0.1,
+        ),
+        Claim("(2) RL on rules makes them right", "accuracy 2, gain", arm="four stages", than=0.0),
+        Claim(
+            "(3) Rejection sampling and other data broaden it",
+            "breadth 3, gain",
             arm="four stages",
             than=0.0,
             margin=0.1,
         ),
         Claim(
-            text="(2) RL on rules makes them right",
-            value="accuracy 2, gain",
-            arm="four stages",
-            than=0.0,
-        ),
-        Claim(
-            text="(3) Rejection sampling and other data broaden it",
-            value="breadth 3, gain",
+            "(4) RL on all tasks lifts preference",
+            "preference 4, gain",
             arm="four stages",
             than=0.0,
             margin=0.1,
         ),
         Claim(
-            text="(4) RL on all tasks lifts preference",
-            value="preference 4, gain",
-            arm="four stages",
-            than=0.0,
-            margin=0.1,
-        ),
-        Claim(
-            text="The language reward lifts consistency",
-            value="consistency 2",
+            "The language reward lifts consistency",
+            "consistency 2",
             arm="four stages",
             than="no language reward",
         ),
         Claim(
-            text="The language reward costs accuracy",
-            value="accuracy 2",
+            "The language reward costs accuracy",
+            "accuracy 2",
             arm="no language reward",
             than="four stages",
         ),
@@ -378,7 +370,7 @@ STUDY = Study(
         "hacked in (4). GRPO does without a critic, not without rewards; (4)'s reward model "
         "is a rule here."
     ),
-    arms={"four stages": arm(), "no language reward": arm(language=0.0)},
+    arms={"four stages": train, "no language reward": partial(train, language=0.0)},
     prepare=prepare,
     resumes=True,
     presets=("r1_zero", "r1"),

@@ -1,25 +1,25 @@
 """DeepSeek-R1-Zero: right answers and the format of thinking, from rules alone."""
 
 from collections.abc import Mapping
-from typing import Any
+from functools import partial
 
 import numpy as np
 
 from assay.envs import Split, TextEnv
+from assay.family._training import learn
 from assay.family._worked import THINK, mean_rewards, sums, tagged, working
 from assay.family.trainers import FitConfig, sft
 from assay.family_cli import run_script
 from assay.grpo import (
     PRESETS,
     GRPOConfig,
-    Learner,
     ModelPolicy,
     held_out_tasks,
     load_model,
     tiny_model,
     training_tasks,
 )
-from assay.study import Arm, Claim, Outcome, Study, Trial, every
+from assay.study import Claim, Outcome, Study, Trial
 from assay.verifiers import Format, Math, Rubric
 
 STEPS = 64
@@ -62,40 +62,26 @@ def prepare(trial: Trial) -> None:
     model.save_pretrained(trial.start)
 
 
-def arm(**weights: float) -> Arm:
+def train(trial: Trial, **weights: float) -> Outcome:
     """Train from the base model; a rule that is not named is only watched."""
+    config: GRPOConfig = PRESETS["r1_zero"].config(
+        steps=2 if trial.short else STEPS,
+        prompts_per_step=16,
+        group_size=8,
+        minibatches=4,
+        max_new_tokens=LONGEST,
+        learning_rate=3e-4,
+        seed=trial.seed,
+        alarm_patience=0,
+    )
+    held_out = held_out_tasks(environment("test"), 20 if trial.short else 250)
+    both = {"accuracy": 0.0, "format": 0.0} | weights
+    tasks = training_tasks(environment("train", both), config)
 
-    def train(trial: Trial) -> Outcome:
-        config: GRPOConfig = PRESETS["r1_zero"].config(
-            steps=2 if trial.short else STEPS,
-            prompts_per_step=16,
-            group_size=8,
-            minibatches=4,
-            max_new_tokens=LONGEST,
-            learning_rate=3e-4,
-            seed=trial.seed,
-            alarm_patience=0,
-        )
-        model, tokenizer = load_model(trial.start)
-        held_out = held_out_tasks(environment("test"), 20 if trial.short else 250)
-        curves: dict[str, list[tuple[float, float]]] = {}
-        look = every(config.steps, looks=8)
+    def measure(policy: ModelPolicy) -> dict[str, float]:
+        return mean_rewards(held_out(policy, 0))
 
-        def note(row: dict[str, Any]) -> None:
-            if row["step"] and not look(row["step"]):
-                return
-            policy = ModelPolicy(model, tokenizer, max_new_tokens=LONGEST, seed=trial.seed)
-            for name, value in mean_rewards(held_out(policy, 0)).items():
-                curves.setdefault(name, []).append((row["step"], value))
-
-        both = {"accuracy": 0.0, "format": 0.0} | weights
-        tasks = training_tasks(environment("train", both), config)
-        run = trial.folder / "run"
-        Learner(model, tokenizer, tasks, config, run, progress=False, on_step=note).train()
-        values = {name: curve[-1][1] for name, curve in curves.items()}
-        return Outcome(values, curves)
-
-    return train
+    return learn(trial, tasks, config, measure, looks=8)
 
 
 STUDY = Study(
@@ -113,41 +99,31 @@ STUDY = Study(
     "250 held-out sums.",
     equation=(r"r = r_{\mathrm{accuracy}} + r_{\mathrm{format}}"),
     claims=(
+        Claim("Both rules raise accuracy", "accuracy", arm="accuracy + format", margin=0.05),
+        Claim("Both rules teach the format", "format", arm="accuracy + format", margin=0.5),
         Claim(
-            text="Both rules raise accuracy",
-            value="accuracy",
-            arm="accuracy + format",
-            margin=0.05,
-        ),
-        Claim(
-            text="Both rules teach the format",
-            value="format",
-            arm="accuracy + format",
-            margin=0.5,
-        ),
-        Claim(
-            text="Replies grow by half at least",
-            value="tokens",
+            "Replies grow by half at least",
+            "tokens",
             arm="accuracy + format",
             ratio=True,
             margin=1.5,
         ),
         Claim(
-            text="Replies grow where accuracy alone is paid",
-            value="tokens",
+            "Replies grow where accuracy alone is paid",
+            "tokens",
             arm="accuracy only",
             ratio=True,
             margin=1.5,
         ),
         Claim(
-            text="The rule for the answer brings the format too",
-            value="format",
+            "The rule for the answer brings the format too",
+            "format",
             arm="accuracy only",
             margin=0.0,
         ),
         Claim(
-            text="The rule for the format costs at most .05 of accuracy",
-            value="accuracy",
+            "The rule for the format costs at most .05 of accuracy",
+            "accuracy",
             arm="accuracy + format",
             than="accuracy only",
             margin=-0.05,
@@ -163,9 +139,9 @@ STUDY = Study(
         "that with accuracy alone."
     ),
     arms={
-        "accuracy + format": arm(accuracy=1.0, format=1.0),
-        "accuracy only": arm(accuracy=1.0),
-        "format only": arm(format=1.0),
+        "accuracy + format": partial(train, accuracy=1.0, format=1.0),
+        "accuracy only": partial(train, accuracy=1.0),
+        "format only": partial(train, format=1.0),
     },
     prepare=prepare,
     seeds=16,

@@ -1,6 +1,7 @@
 """UnifiedReward-Think: GRPO trains a judge that thinks, and the judge then trains a policy."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ from assay.envs import (
     rejudged,
 )
 from assay.envs.datasets.source import Generated, Rows, Split
+from assay.family._training import learn
 from assay.family.trainers import FitConfig, rft, sft
 from assay.family_cli import run_script
 from assay.grpo import (
@@ -30,7 +32,7 @@ from assay.grpo import (
     tiny_model,
     training_tasks,
 )
-from assay.study import Arm, Claim, Outcome, Results, Study, Trial, every
+from assay.study import Claim, Outcome, Results, Study, Trial
 from assay.study.picture import draw_curve
 from assay.verifiers import Exact, Format, FunctionVerifier, Rubric, Verdict, Verifier
 
@@ -124,31 +126,27 @@ def teach(trial: Trial, name: str, examples: Sequence[Any], steps: int) -> None:
     tokenizer.save_pretrained(folder)
 
 
-def arm(last: Last | None) -> Arm:
+def train(trial: Trial, *, last: Last | None) -> Outcome:
     """Train a judge up to a stage, then a policy by it; ``None`` for the judge that knows."""
+    judge: Verifier = Gold()
+    curves: dict[str, list[tuple[float, float]]] = {ACCURACY: [], POLICY: []}
+    values: dict[str, float] = {}
+    if last is not None:
+        model, tokenizer = load_model(trial.start / "judge")
+        held_out = held_out_tasks(pairs("test"), 50 if trial.short else 150)
 
-    def train(trial: Trial) -> Outcome:
-        judge: Verifier = Gold()
-        curves: dict[str, list[tuple[float, float]]] = {ACCURACY: [], POLICY: []}
-        values: dict[str, float] = {}
-        if last is not None:
-            model, tokenizer = load_model(trial.start / "judge")
-            held_out = held_out_tasks(pairs("test"), 50 if trial.short else 150)
+        def look(stage: int) -> None:
+            best = policy_of(model, tokenizer, trial, temperature=0.0)
+            curves[ACCURACY].append((stage, evaluate(best, held_out).pass_at_1))
 
-            def look(stage: int) -> None:
-                best = policy_of(model, tokenizer, trial, temperature=0.0)
-                curves[ACCURACY].append((stage, evaluate(best, held_out).pass_at_1))
-
-            look(1)
-            stages(model, tokenizer, trial, last, look)
-            values["judge"] = curves[ACCURACY][-1][1]
-            judge = PolicyJudge(
-                policy_of(model, tokenizer, trial, temperature=0.0), TEMPLATE, remember=100_000
-            )
-        by_judge(trial, judge, curves[POLICY])
-        return Outcome({**values, "policy": curves[POLICY][-1][1]}, curves)
-
-    return train
+        look(1)
+        stages(model, tokenizer, trial, last, look)
+        values["judge"] = curves[ACCURACY][-1][1]
+        judge = PolicyJudge(
+            policy_of(model, tokenizer, trial, temperature=0.0), TEMPLATE, remember=100_000
+        )
+    by_judge(trial, judge, curves[POLICY])
+    return Outcome({**values, "policy": curves[POLICY][-1][1]}, curves)
 
 
 def policy_of(
@@ -177,41 +175,24 @@ def stages(
     look(2)
     config = settings(trial, JUDGE_STEPS, 5e-4, LONGEST)
     chosen = TextEnv(Rows(wrong if last == "wrong" else tasks), verdict_and_format())
-    Learner(
-        model,
-        tokenizer,
-        training_tasks(chosen, config),
-        config,
-        trial.folder / "judge",
-        progress=False,
-    ).train()
+    tasks_of, run = training_tasks(chosen, config), trial.folder / "judge"
+    Learner(model, tokenizer, tasks_of, config, run, progress=False).train()
     look(3)
 
 
 def by_judge(trial: Trial, judge: Verifier, points: list[tuple[float, float]]) -> None:
     """Train a policy by the comparisons that its replies win, and by nothing else."""
-    model, tokenizer = load_model(trial.start / "policy")
     env = rejudged(sums(), FunctionVerifier(lambda reply, reference: 0.0))
     won = Tournament(judge, among="all", opponents=2)
     env.group_rubric = GroupRubric({"won": won}, gate=False)
     config = settings(trial, STEPS, 1e-3, DIGITS)
     known = held_out_tasks(sums(), 100, group_size=1 if trial.short else 3)
-    due = every(config.steps, 5)
 
-    def note(row: dict[str, Any]) -> None:
-        if due(row["step"]):
-            policy = policy_of(model, tokenizer, trial, longest=DIGITS)
-            points.append((row["step"], evaluate(policy, known).pass_at_1))
+    def measure(policy: ModelPolicy) -> dict[str, float]:
+        return {POLICY: evaluate(policy, known).pass_at_1}
 
-    Learner(
-        model,
-        tokenizer,
-        training_tasks(env, config),
-        config,
-        trial.folder / "policy",
-        progress=False,
-        on_step=note,
-    ).train()
+    tasks = training_tasks(env, config)
+    points += learn(trial, tasks, config, measure, looks=5, name="policy").curves[POLICY]
 
 
 def settings(trial: Trial, steps: int, learning_rate: float, longest: int) -> GRPOConfig:
@@ -257,32 +238,32 @@ STUDY = Study(
     equation=(r"r = \mathbb{1}[\text{verdict right}] + \mathbb{1}[\text{form right}]"),
     claims=(
         Claim(
-            text="GRPO on wrong verdicts (stage 3) improves the judge over its cold start",
-            value="judge",
+            "GRPO on wrong verdicts (stage 3) improves the judge over its cold start",
+            "judge",
             arm="3: GRPO on its wrong verdicts",
             than="1: cold start",
         ),
         Claim(
-            text="Stage 3 on wrong verdicts is better than on all pairs",
-            value="judge",
+            "Stage 3 on wrong verdicts is better than on all pairs",
+            "judge",
             arm="3: GRPO on its wrong verdicts",
             than="3, on all pairs",
         ),
         Claim(
-            text="Stage 3 on all pairs improves the judge over its cold start",
-            value="judge",
+            "Stage 3 on all pairs improves the judge over its cold start",
+            "judge",
             arm="3, on all pairs",
             than="1: cold start",
         ),
         Claim(
-            text="The judge of stage 3 trains a better policy than the cold start",
-            value="policy",
+            "The judge of stage 3 trains a better policy than the cold start",
+            "policy",
             arm="3: GRPO on its wrong verdicts",
             than="1: cold start",
         ),
         Claim(
-            text="A judge that knows trains a better policy than any stage",
-            value="policy",
+            "A judge that knows trains a better policy than any stage",
+            "policy",
             arm="a judge that knows",
             than="3, on all pairs",
             margin=0.05,
@@ -295,10 +276,10 @@ STUDY = Study(
     ),
     seeds=16,
     arms={
-        "1: cold start": arm("cold start"),
-        "3: GRPO on its wrong verdicts": arm("wrong"),
-        "3, on all pairs": arm("all"),
-        "a judge that knows": arm(None),
+        "1: cold start": partial(train, last="cold start"),
+        "3: GRPO on its wrong verdicts": partial(train, last="wrong"),
+        "3, on all pairs": partial(train, last="all"),
+        "a judge that knows": partial(train, last=None),
     },
     prepare=start,
     presets=("grpo",),

@@ -14,8 +14,7 @@ from assay.grpo import GRPOConfig
 from assay.grpo.records import write_about
 from assay.run_report.curves import Curve, Panel, draw_svg, panels, smooth
 from assay.run_report.history import Series, read_history
-from assay.run_report.page import duration
-from assay.run_report.report import write_report
+from assay.run_report.report import duration, write_report
 
 pytestmark = pytest.mark.slow
 

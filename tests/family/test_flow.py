@@ -130,7 +130,6 @@ def test_noise_schedules_by_hand() -> None:
     assert torch.allclose(FlowNoise(0.7)(times), expected)
     assert torch.equal(ConstantNoise(0.3)(times), torch.full((3,), 0.3))
     assert torch.allclose(time_grid(4), torch.tensor([1.0, 0.75, 0.5, 0.25, 0.0]))
-    assert torch.allclose(time_grid(2, shift=3.0), torch.tensor([1.0, 1.5 / 2, 0.0]))
 
 
 def test_log_probability_and_divergence_are_torch_s() -> None:
@@ -331,7 +330,6 @@ def test_advantages_are_clamped() -> None:
         ({"trained_share": 0.0}, "trained_share must be in"),
         ({"trained_share": 1.5}, "trained_share must be in"),
         ({"steps": 3, "trained_share": 0.4}, "leave one of 2 units, got 0.4"),
-        ({"shift": 0.0}, "shift must be above 0"),
     ],
 )
 def test_bad_settings_are_refused(settings: dict[str, float], message: str) -> None:

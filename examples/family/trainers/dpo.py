@@ -15,9 +15,10 @@ from torch.nn.functional import logsigmoid
 
 from assay.envs import EpisodeGroup
 from assay.grpo import Row
+from assay.grpo.logprobs import Forward, read_rows
 
 from .fit import FitConfig, Metrics, fit
-from .rows import Forward, forward_for, likelihood_gradient, read_logprobs
+from .rows import forward_for, likelihood_gradient
 from .supervised import episode_row
 
 
@@ -140,8 +141,8 @@ def dpo(
     _require_beta(beta)
     every = _distinct(pairs)
     forward, budget = forward_for(model, every), config.tokens_per_batch
-    read = read_logprobs(model.eval(), forward, every, temperature=temperature, budget=budget)
-    rows = {id(row): replace(row, reference=x) for row, x in zip(every, read, strict=True)}
+    read = read_rows(model.eval(), forward, every, temperature=temperature, budget=budget)
+    rows = {id(row): replace(row, reference=x.logprobs) for row, x in zip(every, read, strict=True)}
     pairs = [PreferencePair(rows[id(p.chosen)], rows[id(p.rejected)]) for p in pairs]
 
     def gradient(numbers: Sequence[int]) -> Metrics:
@@ -183,8 +184,9 @@ def pairs_gradient(
         sums = [sum(x) / n for x, n in zip(logprobs, lengths, strict=True)]
         return torch.tensor(sums, dtype=torch.float64)
 
-    read = read_logprobs(model, forward, rows, temperature=temperature, budget=budget)
-    now, before = totals(read).requires_grad_(), totals([row.reference for row in rows])
+    read = read_rows(model, forward, rows, temperature=temperature, budget=budget)
+    now = totals([x.logprobs for x in read]).requires_grad_()
+    before = totals([row.reference for row in rows])
     margin = _margin(now[chosen], now[rejected], before[chosen], before[rejected], beta=beta)
     loss = -logsigmoid(margin).mean()
     # By the chain rule a reply's tokens all have the coefficient of the reply.

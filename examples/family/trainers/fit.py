@@ -12,7 +12,8 @@ from typing import Any, Self
 
 import torch
 
-from assay.grpo import CheckpointError, NotFinite, begun
+from assay.grpo import CheckpointError, begun
+from assay.grpo.guards import require_finite
 from assay.grpo.log import MetricsLog
 from assay.verifiers.atomic_io import replacing, write_json
 
@@ -125,7 +126,8 @@ def fit(
             norm = descend(optimizer, metrics["loss"], rate=rate, max_norm=most, step=step)
             found.append({"step": step, **metrics, "grad_norm": norm, "lr": rate})
             last = (on_step is not None and bool(on_step(found[-1]))) or step == steps
-            run.write(found[-1], save=last or _due(step, config.save_every))
+            every = config.save_every
+            run.write(found[-1], save=last or (every > 0 and step % every == 0))
             if last:
                 break
         run.finish(model, tokenizer)
@@ -142,11 +144,7 @@ def descend(
     """
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
     norm = float(torch.nn.utils.clip_grad_norm_(parameters, max_norm))
-    if not math.isfinite(loss) or not math.isfinite(norm):
-        raise NotFinite(
-            f"step {step}: the loss is {loss} and the gradient's length {norm}; nothing has "
-            "reached the weights. Lower the learning rate, or raise warmup_steps"
-        )
+    require_finite(loss, norm, step)
     for group in optimizer.param_groups:
         group["lr"] = rate
     optimizer.step()
@@ -234,10 +232,6 @@ class Run:
         for name, part in self._parts.items():
             part.load_state_dict(found["parts"][name])
         self.step = found["step"]
-
-
-def _due(step: int, every: int) -> bool:
-    return every > 0 and step % every == 0
 
 
 def _batches(examples: int, size: int, seed: int) -> Iterator[list[int]]:

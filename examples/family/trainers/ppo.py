@@ -20,7 +20,6 @@ from assay.grpo import (
     GRPOConfig,
     ModelPolicy,
     Row,
-    TooManyUnscored,
     accumulate_gradient,
     choose_forward,
     derive_seed,
@@ -28,12 +27,15 @@ from assay.grpo import (
 )
 from assay.grpo.advantage import whiten
 from assay.grpo.batch import row_of
+from assay.grpo.guards import require_scored
+from assay.grpo.logprobs import read_rows
 from assay.grpo.loss import kl_estimate, merge_sums
 from assay.grpo.tasks import Rollout, SampledTasks
+from assay.grpo.update import update_metrics
 
 from .critic import Critic, gae, read_values, value_gradient
 from .fit import Metrics, Run, descend
-from .rows import cut, read_logprobs, table
+from .rows import cut, table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,14 +196,9 @@ class PPOLearner:
         config, budget = self.config, self.config.tokens_per_batch
         rows = [row_of(e) for group in groups for e in group.episodes if e.reward is not None]
         if self._reference is not None:
-            read = read_logprobs(
-                self._reference,
-                self._forward,
-                rows,
-                temperature=config.temperature,
-                budget=budget,
-            )
-            rows = [replace(row, reference=x) for row, x in zip(rows, read, strict=True)]
+            heat = config.temperature
+            read = read_rows(self._reference, self._forward, rows, temperature=heat, budget=budget)
+            rows = [replace(row, reference=x.logprobs) for row, x in zip(rows, read, strict=True)]
         values = read_values(self.critic, rows, budget=budget)
         mask = table([row.written for row in rows]).bool()
         rewards = token_rewards(groups, rows, config)
@@ -215,12 +212,7 @@ class PPOLearner:
         config = self.config
         groups = self.rollout(self._policy(derive_seed(config.seed, step)), step)
         score = Score.of(groups)
-        played = score.scored + score.masked
-        if not score.scored or score.masked > config.max_none_share * played:
-            raise TooManyUnscored(
-                f"step {step}: {score.masked} of {played} episodes have no reward, more than the "
-                f"share of {config.max_none_share} that max_none_share allows: mend that and resume"
-            )
+        require_scored(groups, step, config.max_none_share if score.scored else 0.0)
         rows, values, returns = self.credit(groups)
         late = max(0, step - config.critic_warmup)
         rate = config.learning_rate * min(1.0, late / max(1, config.warmup_steps))
@@ -252,8 +244,7 @@ class PPOLearner:
             "zero_variance": float(len(earned) < 2),
             **_explained(values, returns, rows),
             **{f"value/{n}": learnt[n] / learnt["updates"] for n in ("loss", "grad_norm")},
-            **_means(sums, norms),
-            "lr": rate,
+            **update_metrics(sums, norms, rate),
         }
 
     def _minibatches(self, rows: Sequence[Row], step: int) -> Iterator[list[int]]:
@@ -332,19 +323,4 @@ def _explained(
     return {
         "value/mean": float(expected.mean()),
         "value/explained_variance": 1 - missed / variance if variance > 0 else float("nan"),
-    }
-
-
-def _means(sums: dict[str, float], norms: list[float]) -> Metrics:
-    """Return means over tokens and optimizer steps; NaN if there was none."""
-    updates, tokens, nan = len(norms), sums.get("tokens"), float("nan")
-    clipped = sum(sums.get(f"clipped_{bound}", 0.0) for bound in ("low", "high", "dual"))
-    return {
-        "updates": updates,
-        "loss": sums["loss"] / updates if updates else nan,
-        "grad_norm": sum(norms) / updates if updates else nan,
-        "ratio": sums["ratio"] / tokens if tokens else nan,
-        "entropy": sums["entropy"] / tokens if tokens else nan,
-        "clip_fraction": clipped / tokens if tokens else nan,
-        **({"kl": sums["kl_k3"] / tokens} if tokens and "kl_k3" in sums else {}),
     }

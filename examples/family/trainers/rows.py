@@ -5,47 +5,21 @@ Shapes: B rows, T reply tokens.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from assay.grpo import Batch, Row, choose_forward
-from assay.grpo.batch import micro_batches
-
-Forward = Callable[[Any, Batch, float], tuple[Tensor, Tensor]]
-"""``(model, batch, temperature)`` to log-probabilities and entropies, see ``choose_forward``."""
+from assay.grpo.batch import by_prompt, micro_batches
+from assay.grpo.logprobs import Forward
 
 
 def forward_for(model: Any, rows: Sequence[Row]) -> Forward:
     """Return the forward that fits: a prefix can be shared only if prompts repeat."""
     repeated = len({row.prompt for row in rows}) < len(rows)
     return choose_forward(model, among=("shared", "padded") if repeated else ("padded",))[1]
-
-
-def batches(
-    model: Any, rows: Sequence[Row], budget: int
-) -> Iterator[tuple[list[list[Row]], Batch]]:
-    """Yield groups of rows that share a prompt, and their tensors, at most ``budget`` tokens."""
-    groups: dict[tuple[int, ...], list[Row]] = {}
-    for row in rows:
-        groups.setdefault(row.prompt, []).append(row)
-    for part in micro_batches(list(groups.values()), budget=budget):
-        yield part, Batch.of(part, device=model.device)
-
-
-@torch.no_grad()
-def read_logprobs(
-    model: Any, forward: Forward, rows: Sequence[Row], *, temperature: float, budget: int
-) -> list[tuple[float, ...]]:
-    """Return the log-probability of each reply token, row by row; 0.0 off the policy's own."""
-    found: dict[int, tuple[float, ...]] = {}
-    for groups, batch in batches(model, rows, budget):
-        for group, values in zip(groups, forward(model, batch, temperature)[0], strict=True):
-            for row, of_row in zip(group, values.tolist(), strict=False):
-                found[id(row)] = tuple(of_row[: len(row.reply)])
-    return [found[id(row)] for row in rows]
 
 
 def likelihood_gradient(
@@ -70,7 +44,8 @@ def likelihood_gradient(
         The loss.
     """
     total = 0.0
-    for _, batch in batches(model, rows, budget):
+    for part in micro_batches(by_prompt(rows), budget=budget):
+        batch = Batch.of(part, device=model.device)
         logprobs, _ = forward(model, batch, temperature)
         loss = -(logprobs * batch.advantages).masked_fill(~batch.mask, 0.0).sum() / denominator
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped

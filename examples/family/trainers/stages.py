@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import time
@@ -11,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assay.grpo import CheckpointError
+from assay.grpo.run_directory import alone_in
 from assay.sandbox.redaction import redact
 from assay.verifiers.atomic_io import publish, write_json
 
@@ -106,16 +105,7 @@ def run_stages(
     names = [stage.name for stage in chain]
     if len(set(names)) < len(names):
         raise ValueError(f"each stage needs a name of its own, got {', '.join(names)}")
-    root.mkdir(parents=True, exist_ok=True)
-    with (root / ".lock").open("w") as lock:
-        try:
-            # Not flock, which forked workers would still hold after this process is killed.
-            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except (BlockingIOError, PermissionError):
-            raise CheckpointError(
-                f"another process is working in {str(root)!r}: wait for it or stop it, or give "
-                "another out_dir"
-            ) from None
+    with alone_in(root):
         for stage, mark in zip(chain, fingerprints(chain), strict=True):
             before = {one.name: one.folder for one in done}
             done.append(_run(stage, root / f"{stage.name}-{mark}", before))

@@ -56,16 +56,11 @@ class ConstantNoise:
         return torch.full_like(times[:-1], self.level)
 
 
-def time_grid(steps: int, shift: float = 1.0) -> Tensor:
-    """Return the times of a sampler in T steps, from 1 down to 0: [T + 1].
-
-    With a ``shift`` s above 1 more steps are near the noise, ``t -> s t / (1 + (s - 1) t)``.
-    """
+def time_grid(steps: int) -> Tensor:
+    """Return the times of a sampler in T even steps, from 1 down to 0: [T + 1]."""
     if steps < 1:
         raise ValueError(f"steps must be at least 1, got {steps!r}")
-    _require_positive("shift", shift)
-    t = torch.linspace(1, 0, steps + 1)
-    return shift * t / (1 + (shift - 1) * t)
+    return torch.linspace(1, 0, steps + 1)
 
 
 def step_mean(x: Tensor, velocity: Tensor, t: Tensor, dt: Tensor, sigma: Tensor) -> Tensor:

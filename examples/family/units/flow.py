@@ -40,7 +40,6 @@ class FlowPolicy(nn.Module):
         shared_noise: a group's samples begin with one and the same noise (DanceGRPO).
         trained_share: share of an episode's units that is trained on, drawn at random for each
             episode (DanceGRPO: 0.6); the others are off the mask, and cost no gradient.
-        shift: of the steps towards the noise, see :func:`~.denoising.time_grid`.
 
     Raises:
         ValueError: a value is out of its range.
@@ -58,7 +57,6 @@ class FlowPolicy(nn.Module):
         noise: Noise | None = None,
         shared_noise: bool = False,
         trained_share: float = 1.0,
-        shift: float = 1.0,
     ) -> None:
         super().__init__()
         if steps < 2:
@@ -69,12 +67,12 @@ class FlowPolicy(nn.Module):
                 f"trained_share must be in (0, 1] and leave one of {steps - 1} units, "
                 f"got {trained_share!r}"
             )
-        times = time_grid(steps, shift)
+        times = time_grid(steps)
         sigmas = (FlowNoise() if noise is None else noise)(times)
         sigmas[-1] = 0.0
         self.register_buffer("times", times, persistent=False)
         self.register_buffer("sigmas", sigmas, persistent=False)
-        self.net, self.shape, self.shift = net, tuple(shape), shift
+        self.net, self.shape = net, tuple(shape)
         self.steps, self.shared_noise, self.calls = steps, shared_noise, 0
 
     @torch.no_grad()
@@ -116,7 +114,7 @@ class FlowPolicy(nn.Module):
 
         The generator decides the noise at t = 1, and so everything.
         """
-        x, times = self._noise(len(prompts), generator), time_grid(steps, self.shift)
+        x, times = self._noise(len(prompts), generator), time_grid(steps)
         for t, following in itertools.pairwise(times):
             x = x + self._velocity(x, t.to(x.device), prompts) * (following - t).item()
         return x

@@ -1,6 +1,7 @@
 """Studies whose units are tokens: what each arm changes, and nothing else."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -60,8 +61,11 @@ def test_presets_of_the_stress_are_whole(name: str) -> None:
     assert name in off_policy.STUDY.presets
 
 
-def test_the_student_learns_from_its_teacher_alone(tmp_path: Path) -> None:
-    trial = Trial(0, True, tmp_path / "arm", tmp_path / "start")
+def test_the_student_learns_from_its_teacher_alone(
+    start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trial = Trial(0, True, tmp_path / "arm", shutil.copytree(start, tmp_path / "start"))
+    monkeypatch.setattr(distillation, "start", lambda trial: None)  # it is there
     distillation.start_and_teacher(trial)
     distillation.STUDY.arms["distillation"](trial)
     (first,) = [r for r in read_metrics(tmp_path / "arm/run/metrics.jsonl") if r["step"]]
@@ -82,9 +86,10 @@ def test_dynamic_sampling_spends_replies_until_every_group_teaches(outcome: Run,
 
 
 def test_lengths_are_of_replies_that_are_right_and_of_those_that_are_not(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trial = Trial(0, True, tmp_path / "run", tmp_path)
+    monkeypatch.setattr(length_bias, "warm_start", lambda *_, **__: None)  # lengths need none
     length_bias.start(trial)
     found = length_bias.STUDY.arms["Dr. GRPO (one length)"](trial)
     assert 1 <= found.values["tokens of wrong replies"] <= length_bias.LONGEST
@@ -96,7 +101,10 @@ def test_lengths_are_of_replies_that_are_right_and_of_those_that_are_not(
     assert env.step(task.reference + ".")[1] == 0.0
 
 
-def test_a_critic_foresees_and_groups_of_one_are_its_own(outcome: Run) -> None:
+def test_a_critic_foresees_and_groups_of_one_are_its_own(
+    outcome: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ppo, "REPLIES", 64)
     found = outcome(ppo.STUDY, "PPO, 512 x 1")
     assert len(found.curves["value/explained_variance"]) == 2
 

@@ -49,39 +49,18 @@ def skyrl_gym_bare(rows: list[dict[str, Any]]) -> Play:
     return play
 
 
-def reasoning_gym(rows: list[dict[str, Any]]) -> Play:
-    """Sums of two numbers of two digits, each made when it is asked for."""
-    return _reasoning_gym(rows, 1)
-
-
-def reasoning_gym_group(rows: list[dict[str, Any]]) -> Play:
-    """The same, with a sum for each eight replies."""
-    return _reasoning_gym(rows, 8)
-
-
-def reasoning_gym_terms(rows: list[dict[str, Any]]) -> Play:
-    """Expressions of four numbers, with parentheses."""
-    return _reasoning_gym(rows, 1, terms=4, operators="+-*", parentheses=True)
-
-
-def _reasoning_gym(
-    rows: list[dict[str, Any]],
-    replies: int,
-    *,
-    terms: int = 2,
-    operators: str = "+",
-    parentheses: bool = False,
-) -> Play:
+def reasoning_gym(rows: list[dict[str, Any]], replies: int = 1) -> Play:
+    """Sums of two numbers of two digits, one made for each so many replies."""
     import reasoning_gym
 
     data = reasoning_gym.create_dataset(
         "basic_arithmetic",
-        min_terms=terms,
-        max_terms=terms,
+        min_terms=2,
+        max_terms=2,
         min_digits=1,
         max_digits=2,
-        operators=list(operators),
-        allow_parentheses=parentheses,
+        operators=["+"],
+        allow_parentheses=False,
         allow_negation=False,
         seed=0,
         size=10**9,
@@ -98,49 +77,8 @@ def _reasoning_gym(
     return play
 
 
-PUZZLES: dict[str, dict[str, int | float]] = {
-    "countdown": {"min_numbers": 4, "max_numbers": 4, "min_target": 1},
-    "puzzle24": {"max_value": 10},
-    "sudoku": {"min_empty": 30, "max_empty": 36},
-    "mini_sudoku": {"min_empty": 8, "max_empty": 10},
-    "zebra_puzzles": {"num_people": 4, "num_characteristics": 4},
-    "knights_knaves": {"n_people": 3},
-    "n_queens": {"min_remove": 5, "max_remove": 5},
-    "tower_of_hanoi": {"max_disks": 3, "max_pegs": 3},
-    "jugs": {"num_jugs": 3, "difficulty": 4},
-    "number_sorting": {"min_numbers": 5, "max_numbers": 5, "max_decimals": 0},
-    "graph_color": {"edge_probability": 0.38},
-    "simple_integration": {},
-}
-"""Tasks of reasoning-gym that we have, too, and the options that make them as large as ours."""
-
-
-def _puzzle(name: str, _: list[dict[str, Any]]) -> Play:
-    """Puzzles made one by one, and a right reply to each."""
-    import reasoning_gym
-
-    data = reasoning_gym.create_dataset(name, seed=0, size=10**9, **PUZZLES[name])
-    at = iter(range(10**9))
-
-    def play(row: int) -> bool:
-        entry = data[next(at)]
-        known = entry["answer"] or json.dumps(entry["metadata"]["possible_answer"])
-        return bool(data.score_answer(known, entry) == 1.0)
-
-    return play
-
-
-def gem(rows: list[dict[str, Any]]) -> Play:
-    """Its own process for the verifier, as it comes."""
-    return _gem(rows, use_mp=True)
-
-
-def gem_signal(rows: list[dict[str, Any]]) -> Play:
-    """The verifier in this process, under an alarm: faster, and for the main thread alone."""
-    return _gem(rows, use_mp=False)
-
-
-def _gem(rows: list[dict[str, Any]], *, use_mp: bool) -> Play:
+def gem(rows: list[dict[str, Any]], *, use_mp: bool = True) -> Play:
+    """Its verifier in a process of its own, as it comes, or in this one, under an alarm."""
     from datasets import Dataset
     from gem.envs.math_env import MathEnv
 
@@ -236,7 +174,7 @@ def openenv(rows: list[dict[str, Any]]) -> Play:
     return play
 
 
-def textarena_sums(rows: list[dict[str, Any]]) -> Play:
+def textarena(rows: list[dict[str, Any]]) -> Play:
     """A single-turn environment in ten lines by its own base classes."""
     import textarena as ta
 
@@ -269,63 +207,17 @@ def textarena_sums(rows: list[dict[str, Any]]) -> Play:
     return play
 
 
-def textarena(rows: list[dict[str, Any]]) -> Play:
-    """Games of GuessTheNumber as ``make`` gives it: it is told as text for a language model."""
-    return _textarena(rows, "GuessTheNumber-bench")
-
-
-def textarena_raw(rows: list[dict[str, Any]]) -> Play:
-    """The same game without the wrapper that puts it into words: lists of events."""
-    return _textarena(rows, "GuessTheNumber-bench-raw")
-
-
-def _textarena(rows: list[dict[str, Any]], name: str) -> Play:
-    """Whole games from 1 to 31, found by halving; all of them are."""
-    import textarena as ta
-    from textarena.envs.registration import register_with_versions
-    from textarena.wrappers import LLMObservationWrapper
-
-    register_with_versions(
-        id="GuessTheNumber-bench",
-        entry_point="textarena.envs.GuessTheNumber.env:GuessTheNumberEnv",
-        wrappers={"default": [LLMObservationWrapper]},
-        min_number=1,
-        max_number=31,
-        max_turns=5,
-    )
-    env = ta.make(env_id=name)
-
-    def play(row: int) -> bool:
-        env.reset(num_players=1, seed=row)
-        low, high, done = 1, 31, False
-        while not done:
-            guess = (low + high) // 2
-            done, _ = env.step(f"[{guess}]")
-            _, seen = env.get_observation()
-            said = seen if isinstance(seen, str) else " ".join(text for _, text, _ in seen)
-            higher = said.rfind("higher") > said.rfind("lower")
-            low, high = (guess + 1, high) if higher else (low, guess - 1)
-        solved = env.close()[0][0] == 1
-        return bool(rows[row]["right"] if solved else not rows[row]["right"])
-
-    return play
-
-
 PEERS: dict[str, Callable[[list[dict[str, Any]]], Play]] = {
     "skyrl-gym": skyrl_gym,
     "skyrl-gym, class without make": skyrl_gym_bare,
     "reasoning-gym": reasoning_gym,
-    "reasoning-gym, 8 replies": reasoning_gym_group,
-    "reasoning-gym, four terms": reasoning_gym_terms,
+    "reasoning-gym, 8 replies": partial(reasoning_gym, replies=8),
     "gem": gem,
-    "gem, signal": gem_signal,
+    "gem, signal": partial(gem, use_mp=False),
     "verifiers": verifiers,
     "verifiers, math": verifiers_math,
     "openenv": openenv,
     "textarena": textarena,
-    "textarena, without words": textarena_raw,
-    "textarena, ten lines": textarena_sums,
-    **{f"reasoning-gym, {name}": partial(_puzzle, name) for name in PUZZLES},
 }
 
 

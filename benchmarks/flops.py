@@ -13,7 +13,6 @@ lets tokens see, and nothing of groups whose replies earn the same.
 from __future__ import annotations
 
 import argparse
-import random
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
@@ -117,7 +116,6 @@ def main() -> None:
     ):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--tokens", type=int, default=4096, help="of our micro-batches")
-    parser.add_argument("--ragged", action="store_true", help="replies of a quarter to all of it")
     given = parser.parse_args()
     model = read_config("qwen2.5-1.5b")
     config = GRPOConfig(
@@ -126,17 +124,10 @@ def main() -> None:
         max_new_tokens=given.reply,
         tokens_per_batch=given.tokens,
     )
-    rows, draw = rows_of_step(config, given.prompt), random.Random(0)  # noqa: S311  # lengths, no secrets
-    for i, row in enumerate(rows):
-        n = draw.randint(given.reply // 4, given.reply) if given.ragged else given.reply
-        worth = 0.0 if i // given.group < given.flat else 1.0
-        rows[i] = replace(
-            row,
-            reply=row.reply[:n],
-            written=row.written[:n],
-            logprobs=row.logprobs[:n],
-            advantages=(worth,) * n,
-        )
+    rows = [
+        replace(row, advantages=(float(i // given.group >= given.flat),) * given.reply)
+        for i, row in enumerate(rows_of_step(config, given.prompt))
+    ]
     base = least(model, rows)
     print(f"least       {base / 1e12:8.1f} TFLOP   1.00")
     counts = {

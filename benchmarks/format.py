@@ -1,20 +1,18 @@
 """Eighteen shapes of a reply, judged by our form and by public rewards for it; and what it costs.
 
-    python benchmarks/format.py [--pairs 3000,6000,12000]
+    python benchmarks/format.py
 
 ``trl`` is TRL's own ``think_format_reward``. ``open-r1`` and ``tag count`` are written anew from
 what they do: a line feed around everything, a lazy pattern whose ``$`` also matches before a line
 feed; and a quarter for each tag that stands once, wherever it does.
 
 TRL's reward asks for less than ours: a thought, then anything. So it is judged twice, by the
-grammar of thought and answer and by that of a thought and a bare answer.
+grammar of thought and answer and, as "bare", by that of a thought and a bare answer.
 """
 
 from __future__ import annotations
 
-import argparse
 import re
-import time
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -22,8 +20,6 @@ from rich.console import Console
 from rich.table import Table
 
 from assay.verifiers import Format
-
-Judge = Callable[[str], float]
 
 
 class Shape(NamedTuple):
@@ -96,87 +92,29 @@ def tag_count(reply: str) -> float:
     return sum(reply.count(tag) == 1 for tag in tags) / len(tags)
 
 
-def verdicts() -> dict[str, list[bool]]:
-    """Who gives full marks to which shape."""
-    return {
-        "ours": [ours(shape) for shape in SHAPES],
-        "open-r1": [open_r1(shape.reply) == 1.0 for shape in SHAPES],
-        "tag count": [tag_count(shape.reply) == 1.0 for shape in SHAPES],
-        "trl": [trl(shape.reply) == 1.0 for shape in SHAPES],
-        "ours, bare": [ours(shape, bare=True) for shape in SHAPES],
-    }
-
-
-def wanted(name: str) -> list[bool]:
-    """What is right, by the grammar that a judge is held to first."""
-    return [shape.bare if name == "ours, bare" else shape.right for shape in SHAPES]
-
-
-def shapes_table() -> Table:
-    """Every verdict; those that are wrong are marked."""
-    found = verdicts()
-    table = Table("shape", "right", *found, title="Full marks for the form")
-    for k, shape in enumerate(SHAPES):
-        cells = [_cell(found[name][k], wanted(name)[k]) for name in found]
-        table.add_row(shape.name, _yes(shape.right), *cells)
-    right = {
-        name: sum(a == b for a, b in zip(found[name], wanted(name), strict=True)) for name in found
-    }
-    bare = sum(a == shape.bare for a, shape in zip(found["trl"], SHAPES, strict=True))
-    table.add_section()
-    table.add_row("shapes judged right", f"{len(SHAPES)}", *(str(n) for n in right.values()))
-    table.caption = f"trl, by the grammar of a thought and a bare answer: {bare} of {len(SHAPES)}"
-    return table
-
-
-def _cell(found: bool, right: bool) -> str:
-    return _yes(found) if found == right else f"[red]{_yes(found)} ✗[/red]"
-
-
-def _yes(value: bool) -> str:
-    return "yes" if value else "no"
-
-
-def cost(judge: Judge, pairs: int) -> float:
-    """CPU seconds for a thought that closes ``pairs`` times, each time before an answer begins."""
-    reply = "<think>\n6 by 7" + "\n</think>\n<answer>\n" * pairs
-    started = time.process_time()
-    judge(reply)
-    return time.process_time() - started
-
-
-def cost_table(sizes: list[int]) -> Table:
-    """Milliseconds by number of tag pairs."""
-    graded = Format(graded=True)
-    judges: dict[str, Judge] = {
-        "ours": lambda reply: Format().verify(reply, None).score or 0.0,
-        "ours, graded": lambda reply: graded.verify(reply, None).score or 0.0,
-        "ours, all of it read": lambda reply: Format().verify(_prose(reply), None).score or 0.0,
-        "open-r1": open_r1,
-        "tag count": tag_count,
-        "trl": trl,
-    }
-    table = Table("CPU ms", *(f"{size:,} pairs" for size in sizes), title="Cost")
-    for name, judge in judges.items():
-        judge("warm")
-        table.add_row(name, *(f"{1000 * cost(judge, size):,.2f}" for size in sizes))
-    return table
-
-
-def _prose(reply: str) -> str:
-    """A well-formed reply as long as another, in which the tags are other ones."""
-    thought = reply.replace("think", "thought").replace("answer", "reply")
-    return f"<think>{thought}</think><answer>42</answer>"
-
-
 def main() -> None:
-    """Print both tables."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--pairs", default="3000,6000,12000", help="numbers of tag pairs")
-    sizes = [int(size) for size in parser.parse_args().pairs.split(",")]
-    console = Console(width=120)
-    console.print(shapes_table())
-    console.print(cost_table(sizes))
+    """Print who gives full marks to which shape; verdicts that are wrong are marked."""
+    judges: dict[str, Callable[[Shape], bool]] = {
+        "ours": ours,
+        "open-r1": lambda shape: open_r1(shape.reply) == 1.0,
+        "tag count": lambda shape: tag_count(shape.reply) == 1.0,
+        "trl": lambda shape: trl(shape.reply) == 1.0,
+        "ours, bare": lambda shape: ours(shape, bare=True),
+        "trl, bare": lambda shape: trl(shape.reply) == 1.0,
+    }
+    right = dict.fromkeys(judges, 0)
+    table = Table("shape", *judges, title="Full marks for the form")
+    for shape in SHAPES:
+        cells = []
+        for name, judge in judges.items():
+            full = judge(shape)
+            good = full == (shape.bare if "bare" in name else shape.right)
+            right[name] += good
+            cells.append(("yes" if full else "no") + ("" if good else " ✗"))
+        table.add_row(shape.name, *cells)
+    table.add_section()
+    table.add_row(f"judged right, of {len(SHAPES)}", *map(str, right.values()))
+    Console(width=120).print(table)
 
 
 if __name__ == "__main__":

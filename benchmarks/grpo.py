@@ -20,18 +20,19 @@ import json
 import math
 import random
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
+from measuring import in_turn, last_json, resident_mib
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -363,20 +364,14 @@ class Memory:
         if self.gpu:
             torch.cuda.reset_peak_memory_stats()
             self.base = torch.cuda.memory_allocated() / 2**20
-            return
-        Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
-        self.base = self._resident("VmRSS")
+        else:
+            Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+            self.base = resident_mib()
 
     def above(self) -> float:
         """In MiB."""
-        if self.gpu:
-            return torch.cuda.max_memory_allocated() / 2**20 - self.base
-        return self._resident("VmHWM") - self.base
-
-    @staticmethod
-    def _resident(name: str) -> float:
-        lines = Path("/proc/self/status").read_text().splitlines()
-        return next(int(x.split()[1]) / 1024 for x in lines if x.startswith(name))
+        now = torch.cuda.max_memory_allocated() / 2**20 if self.gpu else resident_mib("VmHWM")
+        return now - self.base
 
 
 def _counted(plain: Callable[..., Any], clock: Clock) -> Callable[..., Any]:
@@ -406,16 +401,6 @@ def speed(shape: Shape) -> float:
             a @ b
         rates.append(10 * 2 * a.numel() * b.shape[1] / (clock.now() - started))
     return statistics.median(rates)
-
-
-def measure(side: str, name: str, steps: int) -> dict[str, Any]:
-    """One side of one load in a fresh process."""
-    command = [sys.executable, __file__, "--child", side, name, "--steps", str(steps)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(f"{side} on {name} failed:\n{done.stderr[-3000:]}")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
 
 
 def report(name: str, found: dict[str, list[dict[str, Any]]]) -> None:
@@ -457,28 +442,21 @@ def main() -> None:
         side, name = given.child
         torch.set_num_threads(1)
         with tempfile.TemporaryDirectory() as folder:
-            print(
-                json.dumps(
-                    (ours if side == "assay" else trl)(SHAPES[name], Path(folder), given.steps)
-                )
-            )
+            step = ours if side == "assay" else trl
+            print(json.dumps(step(SHAPES[name], Path(folder), given.steps)))
         return
     if given.gpu and not torch.cuda.is_available():
         print(
             "no GPU here: the loads of 0.5B shapes were not measured. Run this where there is one"
         )
         return
-    chosen = given.only or [n for n in SHAPES if n.startswith("gpu") == given.gpu]
-    _run(chosen, given.rounds, given.steps)
-
-
-def _run(chosen: Sequence[str], rounds: int, steps: int) -> None:
-    for name in chosen:
-        found: dict[str, list[dict[str, Any]]] = {"assay": [], "TRL": []}
-        for _ in range(rounds):
-            for side, runs in found.items():
-                runs.append(measure(side, name, steps))
-        report(name, found)
+    for name in given.only or [n for n in SHAPES if n.startswith("gpu") == given.gpu]:
+        steps = ["--steps", str(given.steps)]
+        commands = {
+            side: partial(last_json, [sys.executable, __file__, "--child", side, name, *steps])
+            for side in ("assay", "TRL")
+        }
+        report(name, in_turn(commands, given.rounds))
 
 
 if __name__ == "__main__":

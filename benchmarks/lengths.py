@@ -15,9 +15,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from rich.console import Console
+from measuring import show
 from rich.progress import track
-from rich.table import Table
 
 from assay.envs.audit.replies import GROWING
 from assay.verifiers.catalogue import Example, examples
@@ -96,12 +95,16 @@ def main() -> None:
     parser.add_argument("--plot", type=Path, help="draw the curves into this file")
     chosen = parser.parse_args()
     rows = list(measured(chosen.kinds))
-    table = Table("verifier", "worst kind of reply", *(f"{n:,}" for n in SIZES), "x10 costs",
-                  title="CPU milliseconds of a verdict, by characters of the reply")  # fmt: skip
+    lines = []
     for name, kind, times in sorted(rows, key=lambda row: -row[2][-1]):
         growth = f"{times[-1] / max(times[-2], 1e-9):.1f} x"
-        table.add_row(name, kind, *(f"{1e3 * t:.2f}" for t in times), growth)
-    Console().print(table)
+        lines.append([name, kind, *(f"{1e3 * t:.2f}" for t in times), growth])
+    show(
+        "CPU milliseconds of a verdict, by characters of the reply",
+        ["verifier", "worst kind of reply", *(f"{n:,}" for n in SIZES), "x10 costs"],
+        lines,
+        words=2,
+    )
     if chosen.plot:
         plot(rows, chosen.plot)
 

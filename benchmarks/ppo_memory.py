@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from measuring import last_json, resident_mib, show
 from transformers import LlamaConfig, LlamaForCausalLM
 from transformers.utils import logging as transformers_logging
 
@@ -75,7 +75,7 @@ def large_model(directory: Path) -> None:
 def hold(directory: Path, arm: str, out: Path) -> dict[str, float]:
     """Peak memory of two steps of 16 sequences of 96 tokens, 4 at a time, above the imports'."""
     tasks = [Task("?" * 64 + str(i), str(i), id=str(i)) for i in range(4)]
-    base = memory("VmRSS")
+    base = resident_mib()
     model, tokenizer = load_model(directory)
     marks: list[tuple[float, float]] = []
 
@@ -109,46 +109,39 @@ def hold(directory: Path, arm: str, out: Path) -> dict[str, float]:
     )
 
     def mark(row: dict[str, Any]) -> None:
-        marks.append((memory("VmHWM"), time.process_time()))
+        marks.append((resident_mib("VmHWM"), time.process_time()))
 
     kind(model, tokenizer, rollout, config, out, on_step=mark).train()
     parameters = sum(p.numel() for p in model.parameters())
     peak = marks[-1][0] - base  # before the checkpoint is written
     return {
         "parameters": parameters,
-        "mib": peak / 2**20,
-        "bytes_per_parameter": peak / parameters,
+        "mib": peak,
+        "bytes_per_parameter": peak * 2**20 / parameters,
         "seconds": marks[-1][1] - marks[1][1],
     }
-
-
-def memory(name: str) -> float:
-    """Bytes that this process holds (``VmRSS``) or ever held (``VmHWM``)."""
-    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    return next(1024.0 * int(x.split()[1]) for x in lines if x.startswith(name + ":"))
-
-
-def fresh(*arguments: str) -> Any:
-    """Run a part of this file in a process of its own; what it printed last, as JSON."""
-    done = subprocess.run(
-        [sys.executable, __file__, *arguments], check=True, stdout=subprocess.PIPE, text=True
-    )
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 def compare_memory(root: Path) -> None:
     """Print peak memory of each method."""
     large_model(root / "large")
-    found = {arm: fresh("--arm", arm, "--dir", str(root / "large")) for arm in MEMORY}
+    command = [sys.executable, __file__, "--dir", str(root / "large"), "--arm"]
+    found = {arm: last_json([*command, arm]) for arm in MEMORY}
     first = found["grpo"]
-    print(f"{first['parameters'] / 1e6:.1f} million parameters, float32, AdamW, one thread")
-    print(f"{'':18s} {'MiB':>6s} {'bytes/parameter':>16s} {'of grpo':>8s} {'CPU s/step':>11s}")
-    for arm, x in found.items():
-        share = x["mib"] / first["mib"]
-        print(
-            f"{arm:18s} {x['mib']:6.0f} {x['bytes_per_parameter']:16.1f} {share:8.2f} "
-            f"{x['seconds']:11.2f}"
-        )
+    show(
+        f"{first['parameters'] / 1e6:.1f} million parameters, float32, AdamW, one thread",
+        ["", "MiB", "bytes/parameter", "of grpo", "CPU s/step"],
+        [
+            [
+                arm,
+                f"{x['mib']:.0f}",
+                f"{x['bytes_per_parameter']:.1f}",
+                f"{x['mib'] / first['mib']:.2f}",
+                f"{x['seconds']:.2f}",
+            ]
+            for arm, x in found.items()
+        ],
+    )
 
 
 def main() -> None:

@@ -15,9 +15,11 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
+from measuring import in_turn
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from assay.grpo import decoder as decoders
@@ -78,6 +80,13 @@ def sides(model: Any, prompt: int, reply: int) -> dict[str, Callable[[], object]
     return {"assay": ours("shared"), "copy": ours("copy"), "generate": generate}
 
 
+def cpu_seconds(run: Callable[[], object]) -> float:
+    """Call once, and return the process's seconds."""
+    started = time.process_time()
+    run()
+    return time.process_time() - started
+
+
 def main() -> None:
     """Run all in turn, and print medians and ratios."""
     arguments = argparse.ArgumentParser(description=__doc__)
@@ -89,12 +98,8 @@ def main() -> None:
         model = make_model(name)
         for prompt, reply in LENGTHS:
             runs = sides(model, prompt, reply)
-            found: dict[str, list[float]] = {side: [] for side in runs}
-            for _ in range(given.rounds):
-                for side, run in runs.items():
-                    started = time.process_time()
-                    run()
-                    found[side].append(time.process_time() - started)
+            turns = {side: partial(cpu_seconds, run) for side, run in runs.items()}
+            found = in_turn(turns, given.rounds)
             seconds = {side: statistics.median(times) for side, times in found.items()}
             tokens = PROMPTS * GROUP * reply
             rates = ", ".join(f"{side} {tokens / s:,.0f}" for side, s in seconds.items())

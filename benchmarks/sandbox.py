@@ -1,8 +1,7 @@
 """Programs a second: our sandboxes, bare Python, Docker as such, and peers, in turn, in one run.
 
     python benchmarks/sandbox.py [--seconds 2] [--rounds 5] [--concurrency 1 2 8] [--only NAME ...]
-    python benchmarks/sandbox.py --curve 100000 --plot curve.png
-    python benchmarks/sandbox.py --start 32
+    python benchmarks/sandbox.py --curve 100000 --plot curve.png [--backend docker]
 
 Peers are measured where an interpreter has them, each in a virtual environment of its own:
 ``--llm-sandbox PYTHON`` (``pip install llm-sandbox docker``) and ``--epicbox PYTHON``
@@ -13,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import platform
 import queue
@@ -21,14 +19,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from measuring import console, json_worker, left_out, show
 from rich.console import Console
-from rich.table import Table
+from rich.progress import track
 
 from assay.figures import figures_table, measured
 from assay.sandbox import Sandbox
@@ -36,7 +34,6 @@ from assay.sandbox.backends.bwrap import bwrap_fault
 from assay.sandbox.backends.docker import DEFAULT_IMAGE, connect, daemon_fault
 from assay.sandbox.diagnostics.bench import BARE, OUTPUT, PROGRAM, Design, bare, single, two_party
 
-console = Console()
 HARDENED = """--network none --read-only --cap-drop ALL --security-opt no-new-privileges
 --pids-limit 64 --memory 256m --memory-swap 256m --cpus 1 --ulimit core=0 --log-driver none
 --tmpfs /tmp:size=64m"""
@@ -97,55 +94,23 @@ def docker_exec(most: int) -> Iterator[list[Design]]:
 @contextlib.contextmanager
 def peer(name: str, python: str, image: str, most: int) -> Iterator[list[Design]]:
     """Workers with another sandbox, one for each program at one time."""
-    environment = {**os.environ, "PROGRAM": PROGRAM}
-    command = [python, str(WORKER), name, image]
-    log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the workers
-    workers = [
-        subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-            env=environment,
-        )
-        for _ in range(most)
-    ]
-    free: queue.SimpleQueue[subprocess.Popen[str]] = queue.SimpleQueue()
-    for worker in workers:
-        free.put(worker)
+    free: queue.SimpleQueue[Callable[[str], dict[str, Any]]] = queue.SimpleQueue()
 
     def run() -> str:
-        worker = free.get()
+        ask = free.get()
         try:
-            assert worker.stdin is not None
-            assert worker.stdout is not None
-            worker.stdin.write("run\n")
-            worker.stdin.flush()
-            line = worker.stdout.readline()
-            answer = json.loads(line) if line else {"error": _tail(log.fileno())}
+            answer = ask("run")
             return str(answer.get("output", answer.get("error")))
+        except RuntimeError as error:
+            return str(error)
         finally:
-            free.put(worker)
+            free.put(ask)
 
-    try:
+    with contextlib.ExitStack() as stack:
+        command = [python, str(WORKER), name, image]
+        for _ in range(most):
+            free.put(stack.enter_context(json_worker(command, {"PROGRAM": PROGRAM})))
         yield [Design(name, run, most)]
-    finally:
-        for worker in workers:
-            assert worker.stdin is not None
-            worker.stdin.close()
-        for worker in workers:
-            try:
-                worker.wait(60)
-            except subprocess.TimeoutExpired:
-                worker.kill()
-                worker.wait()
-        log.close()
-
-
-def _tail(file: int) -> str:
-    size = os.fstat(file).st_size
-    return os.pread(file, 2000, max(0, size - 2000)).decode("utf-8", "replace")
 
 
 @contextlib.contextmanager
@@ -156,16 +121,13 @@ def peer_image() -> Iterator[str]:
         tools = [path for tool in SHELL_TOOLS.split() if (path := shutil.which(tool))]
         listed = subprocess.run(["ldd", *tools], capture_output=True, text=True, check=False)
         libraries = {w for w in listed.stdout.split() if w.startswith("/") and os.path.isfile(w)}
-        for path in libraries:
-            target = Path(folder, "root" + path)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(path, target)
-        for path in tools:
-            target = Path(folder, "root/bin", os.path.basename(path))
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(path, target)
-        interpreter = "/usr/bin/python3"
-        Path(folder, "root/bin/python").symlink_to(interpreter)
+        for path, target in [
+            *((path, f"root{path}") for path in libraries),
+            *((path, f"root/bin/{os.path.basename(path)}") for path in tools),
+        ]:
+            Path(folder, target).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, Path(folder, target))
+        Path(folder, "root/bin/python").symlink_to("/usr/bin/python3")
         Path(folder, "root/etc").mkdir(parents=True, exist_ok=True)
         Path(folder, "root/etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\n")
         Path(folder, "root/etc/group").write_text("root:x:0:\n")
@@ -198,7 +160,7 @@ def ours(backend: str, most: int) -> Callable[[], contextlib.AbstractContextMana
     return make
 
 
-def table(options: argparse.Namespace) -> list[dict[str, Any]]:
+def table(options: argparse.Namespace) -> None:
     """Measure everything that there is, and print a table."""
     most = max(options.concurrency)
     with contextlib.ExitStack() as stack:
@@ -208,15 +170,14 @@ def table(options: argparse.Namespace) -> list[dict[str, Any]]:
             if options.only and not any(word in name for word in options.only):
                 return
             if fault is not None:
-                console.print(f"left out: {name}: {fault}", markup=False, soft_wrap=True)
+                left_out(name, fault)
                 return
             for design in stack.enter_context(make()):
                 output = design.run()  # a design that does not work here must not end the others
                 if output == OUTPUT:
                     designs.append(design)
                 else:
-                    fault = f"it said {output.strip()[-600:]!r}"
-                    console.print(f"left out: {name}: {fault}", markup=False, soft_wrap=True)
+                    left_out(name, f"it said {output.strip()[-600:]!r}")
 
         no_docker, no_bwrap = daemon_fault(), bwrap_fault()
         add("ours, docker", ours("docker", most), no_docker)
@@ -234,28 +195,27 @@ def table(options: argparse.Namespace) -> list[dict[str, Any]]:
             add(name, lambda n=name, p=python, i=image: peer(n, p, i, most), fault)
         figures = measured(designs, options.concurrency, options.seconds, options.rounds)
     console.print(figures_table("Programs run, outputs checked", figures, BARE))
-    return [figure.to_json() for figure in figures]
 
 
-def resident_mib(pids: list[int]) -> float:
+def proportional_mib(pids: list[int]) -> float:
     """Memory of these processes, shared pages divided among those that share them."""
     total = 0
     for pid in pids:
         with contextlib.suppress(OSError):
-            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-            total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+            rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+            total += int(rollup.split("\nPss:")[1].split()[0])
     return total / 1024
 
 
-def agents(root: int) -> list[int]:
+def slot_processes() -> list[int]:
     """Process 1 of each of our slots: children of ours under bwrap, containers under Docker."""
-    found = []
+    root = os.getpid()
     parents: dict[int, int] = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            with contextlib.suppress(OSError):
-                fields = Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()
-                parents[int(name)] = int(fields[1])
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            fields = Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()
+            parents[int(name)] = int(fields[1])
+    found = []
     for pid in parents:
         above = pid
         while above in parents and above != root:
@@ -272,128 +232,82 @@ def agents(root: int) -> list[int]:
     return found
 
 
-def curve(options: argparse.Namespace) -> list[dict[str, Any]]:
+def curve(options: argparse.Namespace) -> None:
     """Run many programs and print, for each tenth, what a program cost and our memory."""
-    steps, count = 10, options.curve
-    rows: list[dict[str, Any]] = []
-    printed = Table(title=f"{count:,} programs, {options.backend}, one box")
-    for heading in (
-        "programs",
-        "seconds",
-        "ms each",
-        "client CPU ms each",
-        "client MiB",
-        "slots MiB",
-    ):
-        printed.add_column(heading, justify="right")
+    each = options.curve // 10
+    rows: list[list[float]] = []
     with Sandbox(backend=options.backend, slots=max(options.concurrency)) as box:
         box.run_many([PROGRAM] * box.slots * 4)
         begun = time.perf_counter()
-        for step in range(steps):
+        for _ in track(range(10), console=Console(stderr=True), transient=True):
             started, cpu = time.perf_counter(), time.process_time()
-            left = count // steps
-            while left:
-                some = min(left, 1_000)
-                results = box.run_many([PROGRAM] * some)
+            for done in range(0, each, 1_000):
+                results = box.run_many([PROGRAM] * min(each - done, 1_000))
                 bad = [r for r in results if r.stdout != OUTPUT]
                 if bad:
                     sys.exit(f"a wrong output: {bad[0]!r:.500}")
-                left -= some
-            took = time.perf_counter() - started
-            each = count // steps
+            ended, cpu_ended = time.perf_counter(), time.process_time()
             rows.append(
-                {
-                    "programs": (step + 1) * each,
-                    "seconds": time.perf_counter() - begun,
-                    "ms_each": 1e3 * took / each,
-                    "client_cpu_ms_each": 1e3 * (time.process_time() - cpu) / each,
-                    "client_mib": resident_mib([os.getpid()]),
-                    "slots_mib": resident_mib(agents(os.getpid())),
-                }
+                [
+                    each * (len(rows) + 1),
+                    ended - begun,
+                    1e3 * (ended - started) / each,
+                    1e3 * (cpu_ended - cpu) / each,
+                    proportional_mib([os.getpid()]),
+                    proportional_mib(slot_processes()),
+                ]
             )
-            console.print(f"{rows[-1]}", markup=False, soft_wrap=True)
-    for row in rows:
-        printed.add_row(f"{row['programs']:,}", *(f"{v:.2f}" for v in list(row.values())[1:]))
-    console.print(printed)
+    show(
+        f"{options.curve:,} programs, {options.backend}, one box",
+        ["programs", "seconds", "ms each", "client CPU ms each", "client MiB", "slots MiB"],
+        [[f"{row[0]:,.0f}", *(f"{value:.2f}" for value in row[1:])] for row in rows],
+        words=0,
+    )
     if options.plot:
         plot(rows, options.plot)
-    return rows
 
 
-def plot(rows: list[dict[str, Any]], path: str) -> None:
+def plot(rows: list[list[float]], path: str) -> None:
     """Draw time and memory over the programs run."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    programs = [row["programs"] for row in rows]
+    programs, seconds, _, _, client, slots = zip(*rows, strict=True)
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.5))
-    left.plot(programs, [row["seconds"] for row in rows], marker="o")
+    left.plot(programs, seconds, marker="o")
     left.set(xlabel="programs", ylabel="seconds", title="time")
-    for key, label in (("client_mib", "client"), ("slots_mib", "slots")):
-        right.plot(programs, [row[key] for row in rows], marker="o", label=label)
+    right.plot(programs, client, marker="o", label="client")
+    right.plot(programs, slots, marker="o", label="slots")
     right.set(xlabel="programs", ylabel="MiB", title="memory", ylim=(0, None))
     right.legend()
     figure.tight_layout()
     figure.savefig(path, dpi=120)
-    console.print(f"drawn: {path}")
-
-
-def start(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Time from nothing to this many slots, each lent to somebody."""
-    count = options.start
-    with Sandbox(backend=options.backend, slots=count) as box:
-        pool = box._slots()
-        everybody = threading.Barrier(count + 1)
-
-        def take() -> None:
-            with pool.lend():
-                everybody.wait()
-
-        begun = time.perf_counter()
-        threads = [threading.Thread(target=take) for _ in range(count)]
-        for thread in threads:
-            thread.start()
-        everybody.wait(300)
-        took = time.perf_counter() - begun
-        for thread in threads:
-            thread.join()
-    console.print(f"{count} slots of {options.backend} started in {took:.2f} s")
-    return [{"slots": count, "backend": options.backend, "seconds": took}]
-
-
-def arguments() -> argparse.Namespace:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--seconds", type=float, default=2.0, help="of a design's turn")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--concurrency", type=int, nargs="+", default=[1, 2, 8])
-    parser.add_argument("--only", nargs="+", help="parts of names; bare Python is always measured")
-    parser.add_argument("--backend", default="docker", choices=["docker", "bwrap"])
-    parser.add_argument("--llm-sandbox", metavar="PYTHON")
-    parser.add_argument("--epicbox", metavar="PYTHON")
-    parser.add_argument("--curve", type=int, metavar="N")
-    parser.add_argument("--plot", metavar="PNG")
-    parser.add_argument("--start", type=int, metavar="N")
-    parser.add_argument("--json", metavar="FILE")
-    return parser.parse_args()
 
 
 def main() -> None:
     """Measure what was asked for."""
-    options = arguments()
-    load = os.getloadavg()[0]
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--seconds", type=float, default=2.0, help="of a design's turn")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--concurrency", type=int, nargs="+", default=[1, 2, 8])
+    parser.add_argument("--only", nargs="+", help="parts of names; bare Python is always measured")
+    parser.add_argument("--llm-sandbox", metavar="PYTHON")
+    parser.add_argument("--epicbox", metavar="PYTHON")
+    parser.add_argument("--curve", type=int, metavar="N", help="run so many programs in one box")
+    parser.add_argument("--backend", default="docker", choices=["docker", "bwrap"], help="of that")
+    parser.add_argument("--plot", metavar="PNG", help="draw that")
+    options = parser.parse_args()
     console.print(
         f"Python {platform.python_version()}, {os.cpu_count()} cores, Linux {platform.release()}, "
-        f"load before: {load:.1f}",
+        f"load before: {os.getloadavg()[0]:.1f}",
         markup=False,
     )
-    kind = "curve" if options.curve else "start" if options.start else "table"
-    rows = {"curve": curve, "start": start, "table": table}[kind](options)
-    if options.json:
-        record = {"kind": kind, "load": load, "python": platform.python_version(), "rows": rows}
-        Path(options.json).write_text(json.dumps(record, indent=1))
+    if options.curve:
+        curve(options)
+    else:
+        table(options)
 
 
 if __name__ == "__main__":

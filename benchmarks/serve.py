@@ -4,11 +4,9 @@
 
 ``PYTHON`` is an interpreter that has ``pip install openenv``; without it ours is measured alone.
 Both serve the same rows, and every reward is checked. Who plays is a process of its own, all its
-clients in one event loop, over ``websockets``: OpenEnv's ``GenericEnvClient``, and for us a client
-of a few lines that sends and reads JSON. Since that costs less than OpenEnv's, it plays on
-OpenEnv's server, too ("the same client"): so both servers are compared by one client, too.
-An episode is one message to ours (its step, with the next one's reset), and two to OpenEnv's,
-which has no such message; "reset apart" sends two to ours as well.
+clients in one event loop, over ``websockets``: OpenEnv's ``GenericEnvClient``, which also plays on
+our server, and for us a client of a few lines that sends and reads JSON. An episode is one message
+to ours (its step, with the next one's reset), and two to OpenEnv's, which has no such message.
 """
 
 from __future__ import annotations
@@ -25,28 +23,28 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
+from measuring import console, in_turn, last_json, show
 from serve_sums import ROWS, answer, question, reply
 from websockets.asyncio.client import connect
 
 HERE = Path(__file__).parent
-console = Console()
+PEER = "OpenEnv's client and server"
 
 
 @contextmanager
-def ours(*args: str, token: str = "", env: str = "Sums") -> Iterator[tuple[str, int]]:
+def ours(*args: str, env: str = "Sums") -> Iterator[tuple[str, int]]:
     """``assay serve`` as a process; its address and process id."""
     command = [sys.executable, "-m", "assay", "serve", f"serve_sums:bench/{env}-v0"]
     process = subprocess.Popen(
         [*command, "--port", "0", "--no-access-log", *args],
         cwd=HERE,
-        env={**os.environ, "ASSAY_SERVE_TOKEN": token},
+        env={**os.environ, "ASSAY_SERVE_TOKEN": ""},
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -84,135 +82,84 @@ def theirs(python: str, rows: Path) -> Iterator[str]:
         process.wait(timeout=60)
 
 
-async def play(
-    url: str, clients: int, seconds: float, abreast: int, *, apart: bool = False
-) -> dict[str, Any]:
-    """Each client plays so many episodes abreast, over and over; every score is checked.
-
-    The next ones begin with the steps of those before, or ``apart``, in a message of their own.
-    """
+async def play(url: str, clients: int, seconds: float, abreast: int) -> dict[str, Any]:
+    """Each client plays so many episodes abreast, over and over; every score is checked."""
     counts, wrong = [0] * clients, 0
 
     async def one(me: int, ws: Any, until: float) -> None:
         nonlocal wrong
         row = me * ROWS // clients
-        begun = None
+        tasks = [(row + i) % ROWS for i in range(abreast)]
+        await ws.send(json.dumps({"op": "reset", "id": 0, "tasks": tasks}))
+        begun = json.loads(await ws.recv())["episodes"]
         while time.perf_counter() < until:
-            if begun is None:
-                tasks = [(row + i) % ROWS for i in range(abreast)]
-                await ws.send(json.dumps({"op": "reset", "id": 0, "tasks": tasks}))
-                begun = json.loads(await ws.recv())["episodes"]
             row += abreast
             steps = [
                 {"episode": e["episode"], "reply": reply(task)}
                 for e, task in zip(begun, tasks, strict=True)
             ]
-            message = {"op": "step", "id": 1, "steps": steps}
             played, tasks = tasks, [(row + i) % ROWS for i in range(abreast)]
-            if not apart:
-                message["reset"] = {"tasks": tasks}
+            message = {"op": "step", "id": 1, "steps": steps, "reset": {"tasks": tasks}}
             await ws.send(json.dumps(message))
             told = json.loads(await ws.recv())
-            begun = told.get("episodes")
+            begun = told["episodes"]
             for task, outcome in zip(played, told["outcomes"], strict=True):
                 wrong += outcome["verdict"]["score"] != float(task % 2 == 0)
             counts[me] += abreast
 
-    spent = await _together(url, "/v1/ws", one, clients, seconds)
-    return {"episodes": sum(counts), "seconds": spent, "wrong": wrong}
-
-
-async def play_theirs(url: str, clients: int, seconds: float) -> dict[str, Any]:
-    """The same client with OpenEnv's messages: one episode at a time, every reward is checked."""
-    counts, wrong = [0] * clients, 0
-
-    async def one(me: int, ws: Any, until: float) -> None:
-        nonlocal wrong
-        row = me * ROWS // clients
-        while time.perf_counter() < until:
-            row = (row + 1) % ROWS
-            await ws.send(json.dumps({"type": "reset", "data": {"task": row}}))
-            json.loads(await ws.recv())
-            await ws.send(json.dumps({"type": "step", "data": {"reply": reply(row)}}))
-            told = json.loads(await ws.recv())["data"]
-            wrong += told["reward"] != float(row % 2 == 0)
-            counts[me] += 1
-
-    spent = await _together(url, "/ws", one, clients, seconds)
-    return {"episodes": sum(counts), "seconds": spent, "wrong": wrong}
-
-
-async def _together(
-    url: str, route: str, one: Callable[..., Awaitable[None]], clients: int, seconds: float
-) -> float:
-    """Let so many clients play side by side for a while; how long it took them."""
-    address = url.replace("http", "ws") + route
+    address = url.replace("http", "ws") + "/v1/ws"
     sockets = [await connect(address, compression=None) for _ in range(clients)]
     started = time.perf_counter()
     await asyncio.gather(*(one(i, ws, started + seconds) for i, ws in enumerate(sockets)))
     spent = time.perf_counter() - started
     for ws in sockets:
         await ws.close()
-    return spent
+    return {"episodes": sum(counts), "seconds": spent, "wrong": wrong}
 
 
 def compare(options: argparse.Namespace) -> None:
     """Measure in turn, and print medians and ratios."""
-    rates: dict[str, list[float]] = {}
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        rows = folder / "rows.json"
-        told = [
+        path = Path(stack.enter_context(tempfile.TemporaryDirectory()), "rows.json")
+        rows = [
             {"question": question(i), "answer": answer(i), "reply": reply(i)} for i in range(ROWS)
         ]
-        rows.write_text(json.dumps(told))
+        path.write_text(json.dumps(rows))
         url, _ = stack.enter_context(ours())
+        load = [str(options.clients), str(options.seconds)]
 
-        def own(abreast: int, *more: str, at: str = url) -> Callable[[], dict[str, Any]]:
-            # In a process of its own, as the peer's client is.
-            command = [sys.executable, __file__, "--play", at, "--clients", str(options.clients)]
-            command += ["--seconds", str(options.seconds), "--abreast", str(abreast), *more]
-            return lambda: _answer(command)
+        # Our client is in a process of its own, as the peer's is.
+        def own(abreast: int) -> list[str]:
+            return [sys.executable, __file__, "--play", url, *load, str(abreast)]
 
-        def peers(address: str) -> Callable[[], dict[str, Any]]:
-            command = [options.openenv, str(HERE / "serve_peer.py"), "play", address, str(rows)]
-            return lambda: _answer([*command, str(options.clients), str(options.seconds)])
+        def peers(address: str) -> list[str]:
+            return [options.openenv, str(HERE / "serve_peer.py"), "play", address, str(path), *load]
 
-        contenders = {
-            "ours, 64 episodes abreast": own(64),
-            "ours, 8 episodes abreast": own(8),
-            "ours, one at a time": own(1),
-            "ours, one at a time, reset apart": own(1, "--apart"),
-        }
+        commands = {"ours, 64 episodes abreast": own(64), "ours, one at a time": own(1)}
         if options.openenv:
-            address = stack.enter_context(theirs(options.openenv, rows))
-            contenders["OpenEnv's messages, the same client, our server"] = own(
-                1, "--theirs", at=f"{url}/openenv"
-            )
-            contenders["OpenEnv's server, the same client"] = own(1, "--theirs", at=address)
-            contenders["OpenEnv's client, our server"] = peers(f"{url}/openenv")
-            contenders["OpenEnv's client and server"] = peers(address)
-        for turn in range(options.rounds):
-            for name, measure in contenders.items():
-                found = measure()
-                assert found["wrong"] == 0, (name, found)
-                rates.setdefault(name, []).append(found["episodes"] / found["seconds"])
-            console.print(f"round {turn + 1} of {options.rounds}")
-    base = statistics.median(rates.get("OpenEnv's client and server", [0.0]))
-    table = Table(title=f"Episodes a second over WebSocket, {options.clients} clients, medians")
-    for heading in ("", "episodes/s", "lowest", "highest", "ratio"):
-        table.add_column(heading, justify="left" if not heading else "right")
+            address = stack.enter_context(theirs(options.openenv, path))
+            commands["OpenEnv's client, our server"] = peers(f"{url}/openenv")
+            commands[PEER] = peers(address)
+        rates = in_turn(
+            {name: partial(_rate, command) for name, command in commands.items()}, options.rounds
+        )
+    base = statistics.median(rates.get(PEER, [0.0]))
+    rows = []
     for name, values in rates.items():
         middle = statistics.median(values)
         ratio = f"{middle / base:.1f}" if base else "-"
-        table.add_row(name, f"{middle:.0f}", f"{min(values):.0f}", f"{max(values):.0f}", ratio)
-    console.print(table)
+        rows.append([name, f"{middle:.0f}", f"{min(values):.0f}", f"{max(values):.0f}", ratio])
+    show(
+        f"Episodes a second over WebSocket, {options.clients} clients, medians",
+        ["", "episodes/s", "lowest", "highest", "ratio"],
+        rows,
+    )
 
 
-def _answer(command: list[str]) -> dict[str, Any]:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+def _rate(command: list[str]) -> float:
+    found = last_json(command)
+    assert found["wrong"] == 0, (command, found)
+    return float(found["episodes"] / found["seconds"])
 
 
 def main() -> None:
@@ -222,18 +169,12 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--play", help=argparse.SUPPRESS)
-    parser.add_argument("--abreast", type=int, default=1, help=argparse.SUPPRESS)
-    parser.add_argument("--theirs", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--apart", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--play", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.play:
-        where = options.play, options.clients, options.seconds
-        if options.theirs:
-            playing = play_theirs(*where)
-        else:
-            playing = play(*where, options.abreast, apart=options.apart)
-        print(json.dumps(asyncio.run(playing)))
+        url, clients, seconds, abreast = options.play
+        played = asyncio.run(play(url, int(clients), float(seconds), int(abreast)))
+        print(json.dumps(played))
         return
     compare(options)
 

@@ -19,12 +19,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
+from measuring import resident_mib, show
 from serve import ours
 from serve_sums import ROWS, program, reply
-
-console = Console(width=120)
 
 
 async def crowd(url: str, requests: int, env: str, found: Counter[str]) -> list[float]:
@@ -71,21 +68,13 @@ async def crowd(url: str, requests: int, env: str, found: Counter[str]) -> list[
     return await asyncio.gather(*map(one, range(requests)))
 
 
-def processes(pid: int) -> list[int]:
-    """A server's own processes: it, and its workers."""
+def state(pid: int) -> tuple[float, int]:
+    """Memory in MiB and open files of a server and its workers."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     workers = [int(c) for c in children if b"spawn_main" in Path(f"/proc/{c}/cmdline").read_bytes()]
-    return [pid, *workers]
-
-
-def state(pid: int) -> tuple[float, int]:
-    """Memory in MiB and open files of all of a server's processes."""
-    memory, files = 0, 0
-    for one in processes(pid):
-        status = Path(f"/proc/{one}/status").read_text()
-        memory += int(status.split("VmRSS:")[1].split()[0])
-        files += len(list(Path(f"/proc/{one}/fd").iterdir()))
-    return memory / 1024, files
+    pids = [pid, *workers]
+    files = sum(len(list(Path(f"/proc/{one}/fd").iterdir())) for one in pids)
+    return sum(resident_mib(pid=one) for one in pids), files
 
 
 def main() -> None:
@@ -96,37 +85,41 @@ def main() -> None:
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--env", nargs="+", choices=["Sums", "Programs"], default=["Sums"])
     options = parser.parse_args()
-    table = Table(title=f"{options.requests} requests at one time, medians of {options.rounds}")
-    for heading in ("", "right/wrong/lost", "requests/s", "p50 s", "p99 s", "MiB", "files", "else"):
-        table.add_column(heading, justify="right" if heading else "left")
-    for env in options.env:
-        for workers in options.workers:
-            with ours("--workers", str(workers), env=env) as (url, pid):
-                rates, middles, tails, states = [], [], [], []
-                asyncio.run(crowd(url, options.requests, env, Counter()))  # all workers are up
-                found: Counter[str] = Counter()
-                for _ in range(options.rounds):
-                    began = time.perf_counter()
-                    spent = sorted(asyncio.run(crowd(url, options.requests, env, found)))
-                    rates.append(len(spent) / (time.perf_counter() - began))
-                    middles.append(statistics.median(spent))
-                    tails.append(spent[int(0.99 * len(spent))])
-                    time.sleep(1.0)
-                    states.append(state(pid))
-            scores = [found.pop(name, 0) for name in ("right", "wrong", "lost")]
-            table.add_row(
-                f"{env}, {workers} workers",
-                "/".join(map(str, scores)),
-                *(
-                    f"{statistics.median(v):.{d}f}"
-                    for v, d in ((rates, 0), (middles, 2), (tails, 2))
-                ),
-                f"{states[0][0]:.0f} to {states[-1][0]:.0f}",
-                f"{states[0][1]} to {states[-1][1]}",
-                ", ".join(f"{count} {name}" for name, count in found.items()),
-            )
-            assert scores[1] == scores[2] == 0, scores
-    console.print(table)
+    rows = [measure(env, workers, options) for env in options.env for workers in options.workers]
+    show(
+        f"{options.requests} requests at one time, medians of {options.rounds}",
+        ["", "right/wrong/lost", "requests/s", "p50 s", "p99 s", "MiB", "files", "else"],
+        rows,
+    )
+
+
+def measure(env: str, workers: int, options: argparse.Namespace) -> list[str]:
+    """Return a row of the table, after some rounds on one server."""
+    rates, middles, tails, states = [], [], [], []
+    found: Counter[str] = Counter()
+    with ours("--workers", str(workers), env=env) as (url, pid):
+        asyncio.run(crowd(url, options.requests, env, Counter()))  # all workers are up
+        for _ in range(options.rounds):
+            began = time.perf_counter()
+            spent = sorted(asyncio.run(crowd(url, options.requests, env, found)))
+            rates.append(len(spent) / (time.perf_counter() - began))
+            middles.append(statistics.median(spent))
+            tails.append(spent[int(0.99 * len(spent))])
+            time.sleep(1.0)
+            states.append(state(pid))
+    scores = [found.pop(name, 0) for name in ("right", "wrong", "lost")]
+    assert scores[1] == scores[2] == 0, scores
+    (memory, files), (memory_after, files_after) = states[0], states[-1]
+    return [
+        f"{env}, {workers} workers",
+        "/".join(map(str, scores)),
+        f"{statistics.median(rates):.0f}",
+        f"{statistics.median(middles):.2f}",
+        f"{statistics.median(tails):.2f}",
+        f"{memory:.0f} to {memory_after:.0f}",
+        f"{files} to {files_after}",
+        ", ".join(f"{count} {name}" for name, count in found.items()),
+    ]
 
 
 if __name__ == "__main__":

@@ -16,10 +16,12 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
-from assay.sandbox import Sandbox, SessionLimits, describe
+from assay.sandbox import Sandbox, Session, SessionLimits, describe
 from assay.sandbox.backends.bwrap import bwrap_fault
 
+T = TypeVar("T")
 LIMITS = SessionLimits(memory_mib=128, pids=32)
 ECHO = "echo $((6 * 7))"
 
@@ -37,7 +39,7 @@ def docker_start(image: str) -> str:
     return name
 
 
-def starts(at: int, open_one: Callable[[], object], close: Callable[[object], object]) -> float:
+def starts(at: int, open_one: Callable[[], T], close: Callable[[T], object]) -> float:
     """Starts a second: as many at one time, each by a thread of its own."""
     with ThreadPoolExecutor(at) as threads:
         began = time.perf_counter()
@@ -75,23 +77,19 @@ def warmed(box: Sandbox, count: int) -> Iterator[float]:
     box.warm_sessions(0, limits=LIMITS)
 
 
-def measure(box: Sandbox, at: int, seconds: float, *, warm: bool) -> tuple[float, float, float]:
+def measure(box: Sandbox, at: int, seconds: float) -> tuple[float, float, float]:
     """Return starts a second, warm starts a second, and commands a second."""
 
-    def begin() -> object:
+    def begin() -> Session:
         session = box.session(limits=LIMITS)
         assert session.exec(ECHO).text == "42\n"
         return session
 
-    def close(session: object) -> None:
-        session.close()  # type: ignore[attr-defined]
-
-    begin().close()  # type: ignore[attr-defined]
-    cold, hot = starts(at, begin, close), 0.0
-    if warm:
-        with warmed(box, at) as took:
-            hot = starts(at, begin, close)
-        print(f"    ({at} warm ones took {took:.1f} s)")
+    begin().close()
+    cold = starts(at, begin, Session.close)
+    with warmed(box, at) as took:
+        hot = starts(at, begin, Session.close)
+    print(f"    ({at} warm ones took {took:.1f} s)")
     sessions = [box.session(limits=LIMITS) for _ in range(at)]
     speed = commands(at, seconds, [lambda s=s: s.exec(ECHO).text for s in sessions])
     for session in sessions:
@@ -121,7 +119,7 @@ def main() -> None:
         for backend in backends:
             image = options.image if backend == "docker" else None
             with Sandbox(image, backend=backend) as box:  # type: ignore[arg-type]
-                cold, hot, speed = measure(box, at, options.seconds, warm=True)
+                cold, hot, speed = measure(box, at, options.seconds)
             print(
                 f"  {backend}: {cold:.1f} starts/s ({cold / base:.1f}x), {hot:.1f} warm "
                 f"({hot / base:.1f}x), {speed:.1f} commands/s ({speed / base_exec:.1f}x)"

@@ -1,6 +1,6 @@
 """How long a click takes in `assay view`: a run of 1,000 groups in headless Chromium.
 
-    python benchmarks/view.py [--pictures FOLDER]
+    python benchmarks/view.py
 
 Milliseconds from the click to the painted page, the median and the worst of several; and the
 median CPU time of the page's thread, which the machine's load does not change.
@@ -23,6 +23,7 @@ from assay.evaluation.view import ViewServer, open_pages
 from assay.verifiers import Status, Verdict
 
 HARNESS = Path(__file__).parent.parent / "tests" / "assay" / "evaluation" / "headless.py"
+GROUPS = 1000
 TOPICS = ("algebra", "geometry", "counting", "number theory")
 STEPS = (
     "First we expand both sides and collect the terms in x.",
@@ -151,25 +152,20 @@ CLICKS = {
 
 def main() -> None:
     """Browse, and print how long it took."""
-    options = argparse.ArgumentParser()
-    options.add_argument("--pictures", type=Path)
-    options.add_argument("--groups", type=int, default=1000)
-    chosen = options.parse_args()
+    argparse.ArgumentParser(description=__doc__.split("\n")[0]).parse_args()
     spec = importlib.util.spec_from_file_location("headless", HARNESS)
     headless = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(headless)
     with tempfile.TemporaryDirectory() as folder:
-        run = write_run(Path(folder) / "demo-run", chosen.groups)
+        run = write_run(Path(folder) / "demo-run", GROUPS)
         size = (run / "groups.jsonl").stat().st_size
-        print(f"{chosen.groups:,} groups of 8, {size / 1e6:.1f} MB")
+        print(f"{GROUPS:,} groups of 8, {size / 1e6:.1f} MB")
         server = ViewServer(open_pages(run))
         threading.Thread(target=server.serve_forever, daemon=True).start()
         page = headless.Headless()
         try:
             page.go(server.url, "document.querySelector('.plots')")
             figures = {name: _timed(page, name, *steps) for name, steps in CLICKS.items()}
-            if chosen.pictures:
-                _pictures(page, server.url, chosen.pictures, headless)
         finally:
             page.close()
             server.shutdown()
@@ -196,24 +192,6 @@ def _timed(
         wall = page.act(action.format(i=i), ready.format(i=i) if "{i}" in ready else ready)
         found.append((wall, page.cpu_ms() - before))
     return found
-
-
-def _pictures(page: Any, url: str, folder: Path, headless: Any) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    dark = headless.Headless(dark=True)
-    narrow = headless.Headless(width=700, height=1000)
-    try:
-        for name, browser in (("light", page), ("dark", dark), ("narrow", narrow)):
-            browser.go(url, "document.querySelector('.plots')")
-            browser.picture(folder / f"{name}-overview.png")
-            browser.act(*(s.format(i=2) if "{i}" in s else s for s in CLICKS["open a group"]))
-            browser.picture(folder / f"{name}-group.png")
-            browser.key("c")
-            browser.act("0", "document.querySelector('.compare')")
-            browser.picture(folder / f"{name}-compare.png")
-    finally:
-        dark.close()
-        narrow.close()
 
 
 if __name__ == "__main__":

@@ -14,14 +14,12 @@ from assay.family.units import (
     UnitLearner,
     Units,
     clamped,
-    gaussian_kl,
-    gaussian_logprob,
     matching_loss,
     outcome_credit,
     step_mean,
     time_grid,
 )
-from assay.grpo import Objective, policy_loss
+from assay.grpo import Objective
 
 torch.set_num_threads(1)
 MEAN, STD = 1.5, 0.5  # of the data, a Gaussian: then the velocity is known exactly
@@ -132,16 +130,6 @@ def test_noise_schedules_by_hand() -> None:
     assert torch.allclose(time_grid(4), torch.tensor([1.0, 0.75, 0.5, 0.25, 0.0]))
 
 
-def test_log_probability_and_divergence_are_torch_s() -> None:
-    generator = torch.Generator().manual_seed(1)
-    x, mean, other = torch.randn(3, 4, 2, 3, generator=generator)
-    std = torch.tensor(0.3)
-    own, its = (torch.distributions.Normal(m, std) for m in (mean, other))
-    assert torch.allclose(gaussian_logprob(x, mean, std), own.log_prob(x).mean(dim=(1, 2)))
-    divergence = torch.distributions.kl_divergence(own, its).mean(dim=(1, 2))
-    assert torch.allclose(gaussian_kl(mean, other, std), divergence)
-
-
 def test_the_policy_s_log_probabilities_are_those_of_its_steps() -> None:
     policy = moved(FlowPolicy(Exact(), (3,), steps=5), 0.1)
     units, asked = sampled(policy)
@@ -207,25 +195,6 @@ def test_steps_off_the_mask_have_no_gradient_and_cost_no_call() -> None:
     assert (gradient[~reached] == 0).all()
     assert (gradient[reached] != 0).all()
     assert (read[~units.mask] == 0).all()
-
-
-def test_a_loss_s_gradient_is_that_of_the_steps_on_the_mask() -> None:
-    policy = FlowPolicy(Exact(), (2,), steps=6, trained_share=0.4)
-    units, _ = sampled(policy)
-    advantages = torch.linspace(-1, 1, 24)[:, None].expand(24, 6)
-    n = float(units.mask.sum())
-    loss = policy_loss(
-        policy.read(units), units.logprobs, advantages, units.mask, Objective(), denominator=n
-    )
-    (gradient,) = torch.autograd.grad(loss, policy.net.pull)
-    whole = FlowPolicy(policy.net, (2,), steps=6)
-    full = Units(
-        units.prompts, 6, units.outputs, units.trace, units.logprobs, sampled(whole)[0].mask
-    )
-    (expected,) = torch.autograd.grad(
-        -(whole.read(full) * advantages * units.mask).sum() / n, policy.net.pull
-    )
-    assert gradient.item() == pytest.approx(expected.item(), rel=1e-5)
 
 
 def test_network_calls_are_counted() -> None:

@@ -128,19 +128,6 @@ class TestCritic:
         assert found[0][0] == pytest.approx(found[1][0], rel=1e-5)
         assert torch.allclose(found[0][1], found[1][1], atol=1e-5)
 
-    def test_tokens_of_the_environment_have_a_gradient_of_exactly_zero(self, model: Any) -> None:
-        critic = woken(model)
-        states = []
-        hook = critic.body.norm.register_forward_hook(
-            lambda module, given, out: (out.retain_grad(), states.append(out))[-1]
-        )
-        row = row_of(episode(*TURNS, reward=1.0))
-        critic([row]).sum().backward()
-        hook.remove()
-        learnt = states[0].grad[0].abs().sum(-1) > 0
-        written = [False] * len(row.prompt) + list(row.written)
-        assert learnt.tolist()[: len(written) - 1] == written[1:]
-
 
 class TestCredit:
     """From rewards and values to advantages."""
@@ -180,13 +167,6 @@ class TestCredit:
         assert float(found.mean()) == pytest.approx(0, abs=1e-9)
         assert float(found.std()) == pytest.approx(1, abs=1e-4)
 
-    def test_at_lambda_1_the_return_is_the_reward(
-        self, model: Any, tokenizer: Any, groups: Any, tmp_path: Path
-    ) -> None:
-        *_, returns = self.credited(model, tokenizer, groups, tmp_path, whiten_advantages=False)
-        assert returns[0] == pytest.approx((0.75, 0.75, 0, 0, 0, 0.75))
-        assert returns[1] == pytest.approx((0.5,))
-
     def test_rewards_of_turns_and_the_penalty_of_tokens(self, groups: Any) -> None:
         rows = [row_of(groups[0].episodes[i]) for i in (0, 2)]
         assert token_rewards(groups, rows, config()).tolist() == [
@@ -214,8 +194,8 @@ class TestLearner:
         self, model: Any, tokenizer: Any, digits: Any, tmp_path: Path
     ) -> None:
         """Ten rollouts of which each has no group with variance end no run."""
-        settings = config(steps=35, prompts_per_step=96)
-        PPOLearner(model, tokenizer, digits(96, 1), settings, tmp_path).train()
+        settings = config(steps=26, prompts_per_step=48, learning_rate=6e-3)
+        PPOLearner(model, tokenizer, digits(48, 1), settings, tmp_path).train()
         rows = read_metrics(tmp_path / "metrics.jsonl")[1:]
         assert rows[0]["reward"] < 0.25
         assert sum(row["reward"] for row in rows[-3:]) / 3 > 0.7

@@ -181,7 +181,7 @@ assert torch.equal(run("halves", 6, resume=True), straight)
         script,
         str(directory),
         str(tmp_path),
-        str(Path(__file__).parent),
+        str(Path(__file__).parents[1]),
     ]
     env = {**os.environ, "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
     done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)

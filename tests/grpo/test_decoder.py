@@ -91,20 +91,6 @@ def test_tokens_that_are_impossible_do_not_hide_what_is_right() -> None:
     assert choose_decoder(model)[0] == "shared"
 
 
-def test_a_second_turn_is_decoded_as_one_prompt() -> None:
-    """Going on from a reply's own tokens, so that each row has a prompt of its own."""
-    model = build(LlamaConfig(**SIZES))
-    first = sample(model, [PROMPTS[0]] * 4, max_new_tokens=6, seed=1)
-    prompts = [[*PROMPTS[0], *s.ids, 9] for s in first]
-    again = sample(model, prompts, max_new_tokens=6, seed=2)
-    with torch.no_grad():
-        for prompt, reply in zip(prompts, again, strict=True):
-            logits = model(input_ids=torch.tensor([prompt + reply.ids])).logits[0]
-            steps = logits[len(prompt) - 1 : -1].log_softmax(-1)
-            wanted = steps.gather(1, torch.tensor(reply.ids)[:, None])[:, 0]
-            assert reply.logprobs == pytest.approx(wanted.tolist(), abs=1e-5)
-
-
 def test_a_prompt_is_not_copied_to_its_replies() -> None:
     model = build(LlamaConfig(**SIZES))
     with torch.no_grad():

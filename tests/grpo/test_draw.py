@@ -73,11 +73,3 @@ def test_what_is_not_finite_is_told_apart() -> None:
     for temperature in (0.0, 1.0):
         tokens, _ = Distribution(temperature=temperature).draw(logits, torch.zeros(3).double())
         assert (tokens < 0).tolist() == [False, True, True]
-
-
-@pytest.mark.parametrize(
-    "setting", [{"temperature": -1.0}, {"top_k": -1}, {"min_p": 1.5}, {"top_p": 0.0}]
-)
-def test_settings_are_checked(setting: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=next(iter(setting))):
-        Distribution(**setting)

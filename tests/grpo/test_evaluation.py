@@ -41,13 +41,6 @@ def test_metrics_are_whole_lines(tmp_path: Path) -> None:
     assert list((tmp_path / "tensorboard").iterdir())
 
 
-def test_broken_metrics_name_the_line(tmp_path: Path) -> None:
-    path = tmp_path / "metrics.jsonl"
-    path.write_text('{"step": 1}\nnonsense\n')
-    with pytest.raises(ValueError, match=r"metrics\.jsonl, line 2: expected JSON"):
-        read_metrics(path)
-
-
 def test_picture(tmp_path: Path) -> None:
     with MetricsLog(tmp_path, trackers=()) as log:
         for step in range(30):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -77,10 +79,7 @@ def test_a_rollout_of_another_policy_stops_the_run(
     model: Any, tokenizer: Any, digits: Any, tmp_path: Path
 ) -> None:
     """Log-probabilities that no model gave, as of another temperature or another server."""
-    rollout = altered(
-        digits,
-        lambda i, c: Completion(c.text, c.finish, c.prompt_ids, c.ids, (-1.0,) * len(c.ids)),
-    )
+    rollout = altered(digits, lambda i, c: replace(c, logprobs=(-1.0,) * len(c.ids)))
     before = weights(model)
     learner = Learner(model, tokenizer, rollout(16, 8), config(), tmp_path)
     with pytest.raises(SamplerMismatch, match=r"step 1: .*max_mismatch is 0\.02.*temperature"):
@@ -92,10 +91,7 @@ def test_a_mismatch_that_is_corrected_is_shown(
     model: Any, tokenizer: Any, digits: Any, tmp_path: Path
 ) -> None:
     """The untrained model is near -log 100 everywhere; -1 was claimed, so k3 is near 2.6."""
-    rollout = altered(
-        digits,
-        lambda i, c: Completion(c.text, c.finish, c.prompt_ids, c.ids, (-1.0,) * len(c.ids)),
-    )
+    rollout = altered(digits, lambda i, c: replace(c, logprobs=(-1.0,) * len(c.ids)))
     settings = config(steps=1, correction="token_truncate")
     Learner(model, tokenizer, rollout(), settings, tmp_path).train()
     assert read_metrics(tmp_path / "metrics.jsonl")[1]["mismatch"] == pytest.approx(2.6, abs=0.1)
@@ -147,8 +143,6 @@ def row(**numbers: float) -> dict[str, float]:
     ],
 )
 def test_the_silent_causes_have_names(numbers: Any, well: bool, reason: str) -> None:
-    import re
-
     found = silent(row(**numbers))
     assert found is not None
     assert found.well is well
@@ -171,9 +165,7 @@ def test_a_run_without_anything_to_learn_stops(
     model_dir: Path, digits: Any, tmp_path: Path
 ) -> None:
     """After three such rollouts, two of them before a stop; more patience lets it go on."""
-    rollout = altered(
-        digits, lambda i, c: Completion("", c.finish, c.prompt_ids, c.ids, c.logprobs)
-    )(4)
+    rollout = altered(digits, lambda i, c: replace(c, text=""))(4)
 
     def run(*, resume: bool = True, **settings: Any) -> Any:
         model, tokenizer = load_model(model_dir)
@@ -214,9 +206,7 @@ def test_rewards_that_differ_teach_nothing_where_all_tokens_are_masked(
 def test_a_run_that_has_solved_its_tasks_ends_well(
     model: Any, tokenizer: Any, digits: Any, tmp_path: Path, caplog: Any
 ) -> None:
-    rollout = altered(
-        digits, lambda i, c: Completion("7", c.finish, c.prompt_ids, c.ids, c.logprobs)
-    )
+    rollout = altered(digits, lambda i, c: replace(c, text="7"))
     learner = Learner(
         model,
         tokenizer,
@@ -249,11 +239,8 @@ class Judge:
 
     def __call__(self, policy: Any, step: int) -> Any:
         right = self.rewards[step]
-
-        def answer(i: int, c: Completion) -> Completion:
-            return Completion("1" if i < right else "x", c.finish, c.prompt_ids, c.ids, c.logprobs)
-
-        return altered(self.digits, answer)(4, 1)(policy, step)
+        answers = altered(self.digits, lambda i, c: replace(c, text="1" if i < right else "x"))
+        return answers(4, 1)(policy, step)
 
 
 def test_the_best_model_is_kept_and_waiting_ends(
@@ -295,12 +282,7 @@ def test_pass_at_k_is_measured_by_powers_of_two(
     model: Any, tokenizer: Any, digits: Any, tmp_path: Path
 ) -> None:
     """Of 5 replies to a task the first is right, the last has no reward: 4 count."""
-    right = altered(
-        digits,
-        lambda i, c: Completion(
-            "1" if i % 5 == 0 else "x", c.finish, c.prompt_ids, c.ids, c.logprobs
-        ),
-    )
+    right = altered(digits, lambda i, c: replace(c, text="x" if i % 5 else "1"))
     setting = config(steps=0, eval_every=1, eval_samples=5, eval_temperature=0.7)
     held_out = right(3, 5, none=(4,))
     learner = Learner(model, tokenizer, digits(), setting, tmp_path / "a", held_out=held_out)

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -144,10 +145,8 @@ def test_a_gradient_that_is_not_finite_stops_the_run(
     class Wrong(digits):  # type: ignore[misc]
         def __call__(self, policy: Any, step: int) -> Any:
             def odd(conversations: Any) -> Any:
-                return [
-                    type(c)(c.text, c.finish, c.prompt_ids, c.ids, (float("nan"),) * len(c.ids))
-                    for c in policy(conversations)
-                ]
+                nan = float("nan")
+                return [replace(c, logprobs=(nan,) * len(c.ids)) for c in policy(conversations)]
 
             return super().__call__(odd if step == 2 else policy, step)
 

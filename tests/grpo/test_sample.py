@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from assay.grpo import Batch, ModelPolicy, Row, sample
-from assay.grpo.draw import Distribution, derive_seed, uniforms
+from assay.grpo.draw import derive_seed, uniforms
 from assay.grpo.logprobs import full_forward
 
 torch.set_num_threads(1)
@@ -65,25 +65,6 @@ def test_temperature_zero_takes_the_most_likely(model: Any) -> None:
     assert a.ids == b.ids
     assert a.ids[0] == model(torch.tensor([[5, 6]])).logits[0, -1].argmax()
     assert a.logprobs == [0.0] * 4
-
-
-def test_draw_follows_the_distribution() -> None:
-    """Evenly spaced chances hit each token as often as its probability says."""
-    p = torch.tensor([0.5, 0.0, 0.3, 0.2])
-    n = 1000
-    chances = (torch.arange(n, dtype=torch.float64) + 0.5) / n
-    tokens, logprobs = Distribution().draw(p.log().expand(n, 4), chances)
-    assert tokens.bincount(minlength=4).tolist() == [500, 0, 300, 200]
-    assert torch.allclose(logprobs.exp(), p[tokens])
-
-
-def test_top_p_keeps_the_smallest_set_and_renormalises() -> None:
-    p = torch.tensor([0.2, 0.5, 0.3])
-    n = 800
-    chances = (torch.arange(n, dtype=torch.float64) + 0.5) / n
-    tokens, logprobs = Distribution(top_p=0.7).draw(p.log().expand(n, 3), chances)
-    assert tokens.bincount(minlength=3).tolist() == [0, 500, 300]
-    assert torch.allclose(logprobs.exp(), torch.tensor([0.0, 0.625, 0.375])[tokens])
 
 
 def test_random_numbers_are_uniform_and_depend_on_their_address_only() -> None:
@@ -141,7 +122,10 @@ def test_policy_without_a_chat_template_joins_contents(model: Any, tokenizer: An
     assert tokenizer.decode(policy([messages])[0].prompt_ids) == "Add. 1+1="
 
 
-@pytest.mark.parametrize("settings", [{"max_new_tokens": 0}, {"temperature": -1.0}, {"top_p": 0.0}])
+@pytest.mark.parametrize(
+    "settings",
+    [{"max_new_tokens": 0}, {"temperature": -1.0}, {"top_k": -1}, {"min_p": 1.5}, {"top_p": 0.0}],
+)
 def test_policy_settings_are_checked(model: Any, tokenizer: Any, settings: Any) -> None:
     with pytest.raises(ValueError, match=next(iter(settings))):
         ModelPolicy(model, tokenizer, **{"max_new_tokens": 1, **settings})

@@ -82,12 +82,3 @@ def test_a_kl_penalty_pulls_on_groups_without_variance(model: Any, model_dir: An
         model.get_input_embeddings().weight.mul_(1.5)
     flat = [r for r in rows() if not r.teaches]
     assert gradient(model, flat, beta=0.1, reference=reference).norm() > 0
-
-
-def test_the_environments_tokens_get_no_gradient(model: Any) -> None:
-    """Two replies that differ in what the environment said last: the same gradient."""
-
-    def reply(said: int) -> Row:
-        return Row((5, 6), (7, 8, said), (True, True, False), (-4.0, -4.0, 0.0), (1.0,) * 3)
-
-    assert torch.equal(gradient(model, [reply(20)]), gradient(model, [reply(30)]))

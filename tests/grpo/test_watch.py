@@ -304,9 +304,10 @@ def test_every_number_is_in_the_table_of_the_docs(
 
 def test_broken_rows_name_the_line(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
-    for line in ("[]", '{"loss": 1}', '{"step": "1"}', '{"step": true}'):
+    for line in ("nonsense", "[]", '{"loss": 1}', '{"step": "1"}', '{"step": true}'):
         path.write_text('{"step": 1}\n' + line + "\n")
-        with pytest.raises(ValueError, match=r"rows\.jsonl, line 2: expected an object with a num"):
+        expected = "JSON" if line == "nonsense" else "an object with a num"
+        with pytest.raises(ValueError, match=rf"rows\.jsonl, line 2: expected {expected}"):
             read_metrics(path)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from itertools import count
 from pathlib import Path
@@ -16,19 +15,6 @@ from assay.grpo import GRPOConfig, Learner, Row, held_out_tasks, load_model, tra
 from assay.grpo.model import set_autocast
 from assay.grpo.tasks import Rollout
 from assay.verifiers import FunctionVerifier
-
-
-def load(path: Path) -> Any:
-    """A module by its path: tests are no package."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-Digits = load(Path(__file__).parent.parent / "conftest.py").Digits
 
 
 def rollouts(config: GRPOConfig) -> tuple[Rollout, Rollout]:

@@ -203,11 +203,11 @@ def _over_rows(
     return build
 
 
-def _refuse_signature(name: str, make_task: Callable[..., Task], what: str) -> None:
+def _refuse_signature(name: str, make: Callable[..., object], what: str) -> None:
     try:
-        inspect.signature(make_task).bind(None)
+        inspect.signature(make).bind(None)
     except TypeError as error:
-        called = getattr(make_task, "__name__", repr(make_task))
+        called = getattr(make, "__name__", repr(make))
         raise ValueError(f"{name}: {called} must take one argument, {what}: {error}") from error
 
 

@@ -254,10 +254,10 @@ def hard_ends(model_dir: Path) -> Iterator[tuple[Path, Any]]:
         yield Path(out), json.loads(ran.stdout.splitlines()[-1])
 
 
-def test_killed_ten_times_it_ends_where_the_unbroken_run_does(hard_ends: Any) -> None:
+def test_killed_twenty_times_it_ends_where_the_unbroken_run_does(hard_ends: Any) -> None:
     """SIGKILL at random moments of a short run, resumed each time: the same bits, the same log."""
     out, done = hard_ends
-    assert done["kills"] == 10
+    assert done["kills"] == 20
     assert done["left"] == []
     whole = list_checkpoints(out / "unbroken" / "checkpoints")[-1]
     for name in done["ended"]:

@@ -1,4 +1,4 @@
-"""Kill a run with SIGKILL ten times and resume it each time; fill another one's disk.
+"""Kill a run with SIGKILL twenty times and resume it each time; fill another one's disk.
 
 One process imports everything and forks for each life of a run, which saves the imports. What was
 seen goes to the output as JSON.
@@ -29,7 +29,7 @@ from assay.verifiers import FunctionVerifier
 
 torch.set_num_threads(1)
 MODEL, OUT = sys.argv[1], Path(sys.argv[2])
-KILLS = 10
+KILLS = 20
 
 
 def learner(out: Path, *, resume: bool = False, **settings: Any) -> Learner:

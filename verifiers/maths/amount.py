@@ -7,9 +7,10 @@ from fractions import Fraction
 from math import gcd
 
 from .comparison import Comparison, all_of
+from .derivative import derivative
 from .evaluate import precise_number, real_value, rounds_to
 from .expression import read_expression
-from .formula import Node, constant, inverse, names, number, product
+from .formula import Node, UnreadError, constant, inverse, names, number, product
 from .identity import constant_value, same_function, value_of
 from .moment import Moment, same_moment, words_written
 from .number import Number, near_double, read_respelled, rounded, same_numbers, without_unit
@@ -21,6 +22,7 @@ from .variables import same_letters
 # (-3)/(4): brackets around a part of a fraction say nothing. Those of (3)(4) do.
 _BRACKETED = re.compile(r"(?:(?<=[/{+-])|^)\(([-+]?[\d.]+)\)(?=[/}]|$)")
 
+_CONSTANT = re.compile(r"(?<![A-Za-z\\])C(?![A-Za-z_^(])")
 _DOLLAR = re.compile(r"(?<!\\)\$")  # $28$% is a number
 
 
@@ -73,7 +75,29 @@ def same_formulas(gold: str, answer: str, on: Comparison, depth: int) -> bool | 
     if _INDEXED.search(answer) and not _INDEXED.search(gold):
         return False  # 7_{a} is no 7, though symbolic libraries drop the index
     endless = "\\infty" in answer and "\\infty" not in gold and not _LIMITS.search(answer)
-    return False if endless or _half_open(answer) else _by_value(gold, answer, on)
+    if endless or _half_open(answer):
+        return False
+    found = _by_value(gold, answer, on)
+    if not found and _CONSTANT.search(gold) and _CONSTANT.search(answer):
+        return _same_antiderivatives(gold, answer) or found
+    return found
+
+
+def _same_antiderivatives(gold: str, answer: str) -> bool:
+    """Return whether two formulas, each with ``+C``, are equal but for a constant."""
+    trees = [tree for tree in map(read_expression, (gold, answer)) if tree is not None]
+    other = frozenset[str]().union(*map(names, trees)) - {"C"}
+    if len(trees) < 2 or len(other) != 1 or not all(map(_adds_constant, trees)):
+        return False
+    try:
+        left, right = (derivative(tree, *other) for tree in trees)
+    except (UnreadError, ZeroDivisionError):
+        return False
+    return names(left) == other and same_function(left, right) is True
+
+
+def _adds_constant(tree: Node) -> bool:
+    return tree.kind == "sum" and [p.name for p in tree.parts if "C" in names(p)] == ["C"]
 
 
 def _same_angle(gold: str, answer: str, on: Comparison) -> bool | None:

@@ -47,6 +47,7 @@ _SPELLING = {
     "geq": r"\ge", "geqslant": r"\ge", "neq": r"\ne", "lt": "<", "gt": ">", "infin": r"\infty",
     "varnothing": r"\emptyset", "lbrace": r"\{", "rbrace": r"\}", "lbrack": "[", "rbrack": "]",
     "degree": "°", "ast": "*", "ldots": r"\dots", "cdots": r"\dots", "lor": " , ", "vee": " , ",
+    "nicefrac": r"\frac", "sfrac": r"\frac", "Pr": "P",
     "varphi": r"\phi", "vartheta": r"\theta", "varepsilon": r"\epsilon",
     "langle": "(", "rangle": ")", "left": "", "right": "", "big": "", "Big": "", "bigl": "",
     "bigr": "", "Bigl": "", "Bigr": "", "lvert": "|", "rvert": "|", "vert": "|", "mid": "|",
@@ -96,7 +97,8 @@ _FIRST = re.compile(rf"(\\(?:frac|sqrt(?:\[\d+\])?|binom))\s*{_SINGLE}")
 _SECOND = re.compile(rf"(\\(?:frac|binom)\s*{_GROUP})\s*{_SINGLE}")
 _COMBINED = re.compile(
     r"(?<![A-Za-z\\])(?:C\(([a-z\d]{1,9}), ?([a-z\d]{1,9})\)"
-    r"|(?:\{\}|(?<!\}))[_^](?:\{(\d{1,9}|[a-z])\}|(\d{1,9}|[a-z]))C_(?:\{(\d{1,9}|[a-z])\}|(\d{1,9}|[a-z]))"
+    r"|(?:\{\}|(?<![\w)}]))[_^](?:\{([a-z\d][a-z\d+-]{0,8})\}|(\d{1,9}|[a-z]))"
+    r"C_(?:\{([a-z\d][a-z\d+-]{0,8})\}|(\d{1,9}|[a-z]))"
     r"|C_(?:\{([3-9]|\d\d{1,8}|\d?[nmN](?:[+-]\d)?)\}|([3-9]|\d\d{1,8}|[nmN]))"
     r"\^(?:\{(\d{1,9}|[a-z](?:[+-]\d)?)\}|(\d{1,9}|[a-z])))"
 )
@@ -108,8 +110,9 @@ _HAT = re.compile(
 _ROW_SPACE = re.compile(r"(?<=\\\\) ?\[-?[\d.]{1,5} ?(?:pt|em|ex|mm|cm)\]")
 _REPEATED = re.compile(r"\\(?:bar|dot|overline)\s*(?:\{(\d+)\}|(\d))")
 _OPEN_ARRAY = re.compile(  # a brace at the left alone, as cases have it
-    r"\\left\s*\\(?:\{|lbrace)\s*\\begin\{(?:array\}\s*\{[clr\s]*|(aligned))\}"
-    r"((?:(?!\\begin|\\end).)*)\\end\{(?:array|aligned)\}\s*(?:\\right\s*\.?)?\s*\Z",
+    r"(?:\\left\s*\\(?:\{|lbrace)\s*\\begin\{array\}\s*\{[clr\s]*\}"
+    r"|(?:\\left\s*\\(?:\{|lbrace)\s*)?\\begin\{(aligned|gathered)\})"
+    r"((?:(?!\\begin|\\end).)*)\\end\{(?:array|aligned|gathered)\}\s*(?:\\right\s*\.?)?\s*\Z",
     re.DOTALL,
 )
 _SYSTEM = re.compile(  # of equations
@@ -141,7 +144,7 @@ _REALS_EXCEPT = re.compile(
     r"(?:[a-z] ?= ?)?([^a-z{}]{1,40})$"
 )
 _OR_ASIDE = re.compile(  # 1/2 (or 0.5)
-    r"[\s,]*(?:\\text\{\s*)?\(or[\s}]\s*([^()]{1,60}?)(?:\)|\\text\{\s*\)\s*\})$"
+    r"[\s,]*(?:\\text\{\s*)?\(or[\s}]+([^()]{1,60}?)(?:\)|\\text\{\s*\)\s*\})$"
 )
 _ENDLESS = re.compile(r"(-?\d*\.)(\d{3,60})(?:\\dots|\.{3}|…)")
 _BASE_WORDS = re.compile(

@@ -123,6 +123,7 @@ _TAIL = re.compile(
     r" (?:total|altogether|in total|in all|each|remaining|left|apart|tall|wide|high|long|deep|old|"
     r"(?:per|of|in|for|from|on|on the|in the|of the|for the|from the|a|an) [a-z]+(?: [a-z]+)?)"
 )
+_NO_ADJECTIVES = frozenset(("the", "a", "an", "for", "among", "amongst", "who"))
 _SHARE = re.compile(r"of (?:the|a|an|his|her|its|their|my|your|our) (?=[a-z])")
 
 
@@ -175,7 +176,8 @@ def read_unit(text: str) -> str | None:
     words = re.sub("(?: in)? total$", "", name.lower()).split()
     allowed = all(word.replace("/", "").isalpha() for word in words)
     stated = [word for word in words if word not in _GROUPS]
-    return " ".join(words) if allowed and len(words) <= 6 and not _operates(stated) else None
+    counted = allowed and len(words) <= 6 and not _operates(stated)
+    return " ".join(words) if counted and text[0] != "," else None  # 7, all reals
 
 
 def is_known_unit(name: str) -> bool:
@@ -216,7 +218,7 @@ def may_be_added(unit: str, value: Fraction) -> bool:
     *before, head = words
     if len(words) > 4 or _operates(unit.split()) or not unit.replace(" ", "").isalpha():
         return False
-    if any(word in {"the", "a", "an"} for word in before):
+    if not _NO_ADJECTIVES.isdisjoint(before):
         return False
     plural = head.endswith("s") and not head.endswith(("ss", "us", "is")) and len(head) > 3
     if plural or share or head in _IRREGULAR:

@@ -64,7 +64,7 @@ _CHOICE = re.compile(
 _LINE = re.compile(
     rf"^[ \t#*_>]{{0,8}}(?:{_LEAD}answers?{_IS}|{_CHINESE}|\#{{4}}(?!\#)|<answer>)"
     r"(?=[\s*_$\\({[]{0,12}-?(?:\d|[A-Z]\b(?!\s[a-z])"
-    r"|(?<=\\)(?:[dt]?frac|sqrt|pi|infty|text|textbf|mathrm|begin|pm|emptyset|varnothing)\b))",
+    r"|(?<=\\)(?:[dt]?frac|sqrt|pi|infty|text|textbf|mathrm|begin|pm|emptyset|varnothing)(?![A-Za-z])))",
     re.IGNORECASE | re.MULTILINE,
 )
 _NOUNS = (
@@ -100,6 +100,7 @@ _STATEMENT = re.compile(  # "The largest $n$ is 34": the value stands after the 
 _TO_VALUE = re.compile(  # marks, the brace of \textbf{Answer:}, a bullet or an arrow
     r"(?:&nbsp;|</?[a-z]{1,6}>|[ \t*_:}])*[\r\n*_ ]*(?:(?:[-•>→⇒]|=>|->)\s{1,3}(?=[$\\*\d]))?"
 )
+_CLOSING_TAGS = re.compile(r"(?:</[a-z]{1,6}>)+\Z")
 _DOLLAR = re.compile(r"(?<!\\)\$")
 _MONEY = re.compile(r"\$\d")
 _WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3,}")
@@ -118,6 +119,8 @@ def labelled(text: str) -> Answer | None:
     found = False
     for start in sorted((at for noun in _NOUNS for at in _places(text, noun)), reverse=True):
         if field := _FIELD.match(text, start):
+            if supposed(text, text.rfind("{", 0, start)):
+                return Answer(None, reason="the answer is only supposed, or denied")
             value = re.sub(r'\\([\\"/])', r"\1", field[1] or field[2] or "")
             return _stood_by(text, value, field.end())
         last = _LABEL.match(text, start) or _heading(text, start)
@@ -168,7 +171,7 @@ def _value(rest: str) -> Answer:
     clause = _CLAUSE.search(sentence)
     if clause:
         sentence, end = sentence[: clause.start()], clause.start()
-    return _stood_by(rest, sentence.strip(" *`✅✓✔\ufe0f"), end)
+    return _stood_by(rest, _CLOSING_TAGS.sub("", sentence).strip(" *`✅✓✔\ufe0f"), end)
 
 
 def _closing(text: str, left: str, right: str) -> int:

@@ -22,7 +22,7 @@ _CHARACTERS = str.maketrans(
         "√": r"\sqrt ", "∪": r"\cup ", "⋃": r"\cup ", "∈": r"\in ", "≈": r"\approx ",
         "∅": r"\emptyset ", "±": r"\pm ", "\u00a0": " ", "\u202f": " ", "\u2009": " ",
         "’": "'", "¬": r"\neg ", "≡": r"\equiv ", "⁄": "/", "₁": "_1", "₂": "_2", "₀": "_0",
-        "∶": ":",
+        "∶": ":", "∠": r"\angle ", "△": r"\triangle ", "∥": r"\parallel ", "⊥": r"\perp ",
         **dict.fromkeys("\u200b\u200e\u200f\u2060\ufeff\u00ad", ""),
         **{chr(0x1D7CE + n): str(n % 10) for n in range(50)},
         **{char: rf"\frac{{{top}}}{{{bottom}}}" for char, top, bottom in zip(
@@ -47,7 +47,7 @@ _SPELLING = {
     "geq": r"\ge", "geqslant": r"\ge", "neq": r"\ne", "lt": "<", "gt": ">", "infin": r"\infty",
     "varnothing": r"\emptyset", "lbrace": r"\{", "rbrace": r"\}", "lbrack": "[", "rbrack": "]",
     "degree": "°", "ast": "*", "ldots": r"\dots", "cdots": r"\dots", "lor": " , ", "vee": " , ",
-    "nicefrac": r"\frac", "sfrac": r"\frac", "Pr": "P",
+    "nicefrac": r"\frac", "sfrac": r"\frac", "Pr": "P", "bar": r"\overline",
     "varphi": r"\phi", "vartheta": r"\theta", "varepsilon": r"\epsilon",
     "langle": "(", "rangle": ")", "left": "", "right": "", "big": "", "Big": "", "bigl": "",
     "bigr": "", "Bigl": "", "Bigr": "", "lvert": "|", "rvert": "|", "vert": "|", "mid": "|",
@@ -108,7 +108,7 @@ _HAT = re.compile(
     r"\\(?:hat|mathbf|vec|boldsymbol)(?:\{\\?([ijk])(?:math)?\}| ([ijk])(?![A-Za-z]))"
 )  # the unit vectors
 _ROW_SPACE = re.compile(r"(?<=\\\\) ?\[-?[\d.]{1,5} ?(?:pt|em|ex|mm|cm)\]")
-_REPEATED = re.compile(r"\\(?:bar|dot|overline)\s*(?:\{(\d+)\}|(\d))")
+_REPEATED = re.compile(r"\\(?:dot|overline)\s*(?:\{(\d+)\}|(\d))")
 _OPEN_ARRAY = re.compile(  # a brace at the left alone, as cases have it
     r"(?:\\left\s*\\(?:\{|lbrace)\s*\\begin\{array\}\s*\{[clr\s]*\}"
     r"|(?:\\left\s*\\(?:\{|lbrace)\s*)?\\begin\{(aligned|gathered)\})"
@@ -230,6 +230,7 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("\\", _FIRST, r"\1{\2}"),
     ("\\", _SECOND, r"\1{\2}"),
     ("/", _COEFFICIENT, r"\1\\frac{\2}{\3} "),
+    ("/dx", re.compile(r"^d([a-z])/dx(?= ?=)"), r"\\frac{d\1}{dx}"),
     ("cbrt", re.compile(r"(?<![A-Za-z\\])cbrt\s*\(([^()]*)\)"), r"\\sqrt[3]{\1}"),
     (" in ", re.compile(r"^([a-z]) in (?=[\[(])"), r"\1\\in "),
     ("log", re.compile(r"(?<![A-Za-z\\])log_?(2|10)\s?(?=\()"), r"\\log_{\1}"),
@@ -248,7 +249,6 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
         re.compile(r"\\dot\s*\{?(\d)\}?(\d*)\\dot\s*\{?(\d)\}?"),
         r"\\overline{\1\2\3}",
     ),
-    ("\\bar", _REPEATED, r"\\overline{\1\2}"),
     ("\\dot", _REPEATED, r"\\overline{\1\2}"),
     ("\\overline", _REPEATED, r"\\overline{\1\2}"),
     ("\\mathbb", re.compile(r"\\mathbb\s+([A-Z])"), r"\\mathbb{\1}"),
@@ -357,7 +357,13 @@ def respell(text: str) -> str:
     grouped = _GROUPED_FACTOR.match(text) if "," in text else None
     if grouped and text.count(",") == grouped.group(1).count(","):  # 10,000\pi is no list
         text = text.replace(",", "")
-    for written, meant in (("<=", r"\le "), (">=", r"\ge "), ("!=", r"\ne "), ("{-}", "-")):
+    for written, meant in (
+        ("<=", r"\le "),
+        (">=", r"\ge "),
+        ("!=", r"\ne "),
+        ("{-}", "-"),
+        (",...", r",\dots"),
+    ):
         text = text.replace(written, meant)
     for needle, pattern, replacement in _FIXES:
         if needle in text:

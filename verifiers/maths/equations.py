@@ -101,7 +101,7 @@ def _same_assignment(
         return same
     if same is not False and depth == 0 and _related(*names):
         return same
-    if all(name[-1] in ")]}" for name in names):  # f(x) is not g(x), nor dy/dx dx/dy
+    if all(name[-1] in ")]" or "\\frac" in name for name in names):  # f(x) is not g(x)
         return False
     if letters(gold[1][-1]) and letters(answer[1][-1]):  # y = x + 1 is x = y - 1
         return _same_sides((gold[0], gold[1][-1]), (answer[0], answer[1][-1]))

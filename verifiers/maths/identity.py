@@ -15,16 +15,7 @@ from typing import Any
 from .comparison import all_of
 from .evaluate import DIGITS, Point, TooLargeError, double_value, magnitude, precise_value
 from .expression import read_expression
-from .formula import (
-    SERIES,
-    Node,
-    difference,
-    functions,
-    is_polynomial,
-    names,
-    nodes,
-    whole_names,
-)
+from .formula import SERIES, Node, difference, functions, is_polynomial, names, nodes, whole_names
 
 _AGREE = 1e-9
 _CLOSE = 10.0**-50  # 10 digits of DIGITS are left to rounding
@@ -195,8 +186,7 @@ def _coordinate(name: str, k: int) -> float:
 
 def _complex_names(left: Node, right: Node) -> frozenset[str]:
     """Return the names of complex variables: z and w, in formulas that have i and no jumps."""
-    both = [*nodes(left), *nodes(right)]
-    imaginary = any(node.kind == "constant" and node.name == "i" for node in both)
+    imaginary = any(n.name == "i" and n.kind == "constant" for t in (left, right) for n in nodes(t))
     return names(left) & {"z", "w"} if imaginary and not _jumps(left, right) else frozenset()
 
 
@@ -205,14 +195,10 @@ def points(
 ) -> list[Point]:
     """Return fixed points to compare at, with integers for functions that jump there."""
     found: list[Point] = [
-        {
-            name: complex(_coordinate(name, k), _coordinate(f"{name} i", k))
-            if name in complexes
-            else _coordinate(name, k)
-            for name in variables
-        }
-        for k in range(len(_RANGES))
+        {name: _coordinate(name, k) for name in variables} for k in range(len(_RANGES))
     ]
+    for k, point in enumerate(found):
+        found[k] = {**point, **{z: complex(point[z], _coordinate(f"{z} i", k)) for z in complexes}}
     if jumps:
         order = sorted(variables)
         found += [{name: pair[j % 2] for j, name in enumerate(order)} for pair in _WHOLE]

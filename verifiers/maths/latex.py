@@ -23,6 +23,8 @@ _CHARACTERS = str.maketrans(
         "∅": r"\emptyset ", "±": r"\pm ", "\u00a0": " ", "\u202f": " ", "\u2009": " ",
         "’": "'", "¬": r"\neg ", "≡": r"\equiv ", "⁄": "/", "₁": "_1", "₂": "_2", "₀": "_0",
         "∶": ":", "∠": r"\angle ", "△": r"\triangle ", "∥": r"\parallel ", "⊥": r"\perp ",
+        "∧": r"\wedge ", "∨": r"\vee ", "٫": ".",
+        **{chr(zero + n): f"{n}" for zero in (0x660, 0x6F0, 0x966, 0x9E6) for n in range(10)},
         **dict.fromkeys("\u200b\u200e\u200f\u2060\ufeff\u00ad", ""),
         **{chr(0x1D7CE + n): str(n % 10) for n in range(50)},
         **{char: rf"\frac{{{top}}}{{{bottom}}}" for char, top, bottom in zip(
@@ -39,7 +41,18 @@ _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿ", "0123456789-+n")
 _RAISED_RUN = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿ]+")
 _RAISED_SIGN = re.compile("^[⁻⁺](?=[0-9])")
 _ROOT_OF = re.compile(r"([√∛])\s?(\d(?:[\d.]*\d)?)")  # √12 is no √1 times 2
-_COUNTED = re.compile(r"(?<=\d)\s?[个個只種种人次本条張张元]\s?\Z")
+_COUNTED = re.compile(
+    r"(?<=\d)\s?(\\text\{\s?)?[个個只種种人次本条張张元岁页名位块円개명원]\s?(?(1)\})\Z"
+)
+_UNITS_ABROAD = {
+    "厘米": "cm", "毫米": "mm", "千米": "km", "公里": "km", "米": "m", "千克": "kg", "公斤": "kg",
+    "克": "g", "毫升": "mL", "升": "L", "小时": "hours", "分钟": "minutes", "秒": "s", "天": "days",
+    "平方厘米": "square cm", "平方米": "square m", "立方厘米": "cubic cm", "立方米": "cubic m",
+    "см": "cm", "мм": "mm", "км": "km", "м": "m", "кг": "kg", "г": "g", "ч": "h", "мин": "min",
+}  # fmt: skip
+_UNIT_ABROAD = re.compile(
+    rf"(?<=[\d}}\s,])(\\text\{{\s?)?({'|'.join(_UNITS_ABROAD)})(?(1)\}})(?=[\s^²³.]|\Z)"
+)
 _CIRCLED_RUN = re.compile("[①-⑳](?=[①-⑳])")
 
 _SPELLING = {
@@ -284,6 +297,7 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("P", _PERMUTED, r"(\\frac{\1!}{(\1-\2)!})"),
     ("0x", _PREFIXED, _prefixed),
     ("0b", _PREFIXED, _prefixed),
+    ("..", re.compile(r",\.{3}"), r",\\dots"),
     ("..", _ENDLESS, _endless),
     ("dots", _ENDLESS, _endless),
     ("\\{", _OF_SET, r"\1(\2)"),
@@ -298,7 +312,7 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("**", re.compile(r"(?<=[\w)}])\*\*(?=[A-Za-z(])"), "^"),
     (",", re.compile(r"(?<=\d),\s+(?=\d)"), ";"),  # 1, 234 is a list
     ("minus", re.compile(r"^minus (?=[\d.])"), "-"),
-    ("negative", re.compile(r"^negative (?=[\d.])"), "-"),
+    ("negative", re.compile(r"^(?:\\text\{ ?)?negative[ }]+(?=[\d.])"), "-"),
     ("'", re.compile(r"(?<![\d.'])\d{1,3}(?:'\d{3})+(?![\d'])"), _joined),
     ("(", _ROUGHLY_ASIDE, r"\\approx \1"),
     ("out", _ROUGHLY, r"\\approx "),
@@ -307,6 +321,7 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("\\text", _LETTERS_LISTED, r"\1\2"),
     ("(or", _OR_ASIDE, r" or \1"),
     ("y(", re.compile(r"^y\([xt]\)(?=\s*=)"), "y"),
+    ("\\", re.compile(r"\\(?:wedge|land)(?![A-Za-z])(?=.*(?:[<>]|\\[lg]e(?![A-Za-z])))"), " , "),
     ("and", _JOINER, " , "),
     ("or", _JOINER, " , "),
     ("_{", re.compile(r"(?<=[A-Za-z])_\{\s?(\w)\s?\}(?!\d)"), r"_\1"),
@@ -344,6 +359,7 @@ def respell(text: str) -> str:
         text = _ROOT_OF.sub(lambda found: f"\\sqrt{'[3]' * (found[1] == '∛')}{{{found[2]}}}", text)
         text = _RAISED_RUN.sub(lambda run: f"^{{{run.group().translate(_RAISED)}}}", text)
         text = _COUNTED.sub("", text)
+        text = _UNIT_ABROAD.sub(lambda unit: f"\\text{{ {_UNITS_ABROAD[unit[2]]}}}", text)
         text = _CIRCLED_RUN.sub(r"\g<0>,", text)  # what follows one another is a list
     if "\\\\[" in text or "\\\\ [" in text:
         text = _ROW_SPACE.sub("", text)
@@ -357,13 +373,7 @@ def respell(text: str) -> str:
     grouped = _GROUPED_FACTOR.match(text) if "," in text else None
     if grouped and text.count(",") == grouped.group(1).count(","):  # 10,000\pi is no list
         text = text.replace(",", "")
-    for written, meant in (
-        ("<=", r"\le "),
-        (">=", r"\ge "),
-        ("!=", r"\ne "),
-        ("{-}", "-"),
-        (",...", r",\dots"),
-    ):
+    for written, meant in (("<=", r"\le "), (">=", r"\ge "), ("!=", r"\ne "), ("{-}", "-")):
         text = text.replace(written, meant)
     for needle, pattern, replacement in _FIXES:
         if needle in text:

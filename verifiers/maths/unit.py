@@ -123,7 +123,6 @@ _TAIL = re.compile(
     r" (?:total|altogether|in total|in all|each|remaining|left|apart|tall|wide|high|long|deep|old|"
     r"(?:per|of|in|for|from|on|on the|in the|of the|for the|from the|a|an) [a-z]+(?: [a-z]+)?)"
 )
-_NO_ADJECTIVES = frozenset(("the", "a", "an", "for", "among", "amongst", "who"))
 _SHARE = re.compile(r"of (?:the|a|an|his|her|its|their|my|your|our) (?=[a-z])")
 
 
@@ -174,10 +173,9 @@ def read_unit(text: str) -> str | None:
     if _known(name) is not None:
         return name
     words = re.sub("(?: in)? total$", "", name.lower()).split()
-    allowed = all(word.replace("/", "").isalpha() for word in words)
+    allowed = text[0] != "," and all(word.replace("/", "").isalpha() for word in words)
     stated = [word for word in words if word not in _GROUPS]
-    counted = allowed and len(words) <= 6 and not _operates(stated)
-    return " ".join(words) if counted and text[0] != "," else None  # 7, all reals
+    return " ".join(words) if allowed and len(words) <= 6 and not _operates(stated) else None
 
 
 def is_known_unit(name: str) -> bool:
@@ -218,7 +216,7 @@ def may_be_added(unit: str, value: Fraction) -> bool:
     *before, head = words
     if len(words) > 4 or _operates(unit.split()) or not unit.replace(" ", "").isalpha():
         return False
-    if not _NO_ADJECTIVES.isdisjoint(before):
+    if not {"the", "a", "an", "for", "among", "amongst", "who"}.isdisjoint(before):
         return False
     plural = head.endswith("s") and not head.endswith(("ss", "us", "is")) and len(head) > 3
     if plural or share or head in _IRREGULAR:

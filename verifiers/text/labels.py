@@ -100,7 +100,6 @@ _STATEMENT = re.compile(  # "The largest $n$ is 34": the value stands after the 
 _TO_VALUE = re.compile(  # marks, the brace of \textbf{Answer:}, a bullet or an arrow
     r"(?:&nbsp;|</?[a-z]{1,6}>|[ \t*_:}])*[\r\n*_ ]*(?:(?:[-•>→⇒]|=>|->)\s{1,3}(?=[$\\*\d]))?"
 )
-_CLOSING_TAGS = re.compile(r"(?:</[a-z]{1,6}>)+\Z")
 _DOLLAR = re.compile(r"(?<!\\)\$")
 _MONEY = re.compile(r"\$\d")
 _WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3,}")
@@ -171,7 +170,7 @@ def _value(rest: str) -> Answer:
     clause = _CLAUSE.search(sentence)
     if clause:
         sentence, end = sentence[: clause.start()], clause.start()
-    return _stood_by(rest, _CLOSING_TAGS.sub("", sentence).strip(" *`✅✓✔\ufe0f"), end)
+    return _stood_by(rest, sentence.strip(" *`✅✓✔\ufe0f"), end)
 
 
 def _closing(text: str, left: str, right: str) -> int:

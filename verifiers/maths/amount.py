@@ -7,9 +7,10 @@ from fractions import Fraction
 from math import gcd
 
 from .comparison import Comparison, all_of
+from .derivative import derivative
 from .evaluate import precise_number, real_value, rounds_to
 from .expression import read_expression
-from .formula import Node, constant, inverse, names, number, product
+from .formula import Node, UnreadError, constant, inverse, names, number, product
 from .identity import constant_value, same_function, value_of
 from .moment import Moment, same_moment, words_written
 from .number import Number, near_double, read_respelled, rounded, same_numbers, without_unit
@@ -73,7 +74,23 @@ def same_formulas(gold: str, answer: str, on: Comparison, depth: int) -> bool | 
     if _INDEXED.search(answer) and not _INDEXED.search(gold):
         return False  # 7_{a} is no 7, though symbolic libraries drop the index
     endless = "\\infty" in answer and "\\infty" not in gold and not _LIMITS.search(answer)
-    return False if endless or _half_open(answer) else _by_value(gold, answer, on)
+    if endless or _half_open(answer):
+        return False
+    found = _by_value(gold, answer, on)
+    return found or ("C" in gold and _same_antiderivatives(gold, answer)) or found
+
+
+def _same_antiderivatives(gold: str, answer: str) -> bool:
+    """Return whether two formulas with an added C have the same derivative."""
+    trees = [t for t in map(read_expression, (gold, answer)) if t and "C" in names(t)]
+    other = frozenset[str]().union(*map(names, trees)) - {"C"}
+    if len(trees) < 2 or len(other) != 1:
+        return False
+    try:
+        left, right = (derivative(tree, *other) for tree in trees)
+    except (UnreadError, ZeroDivisionError):
+        return False
+    return names(left) == names(right) == other and same_function(left, right) is True
 
 
 def _same_angle(gold: str, answer: str, on: Comparison) -> bool | None:

@@ -24,7 +24,8 @@ _NAME = re.compile(
     r"|\[[A-Z]{3,6}\]|\\mathbb\{E\}\[[A-Z]\]"
     rf"|\|?(?:{_ADORNMENT})?"
     r"\{?[A-Z]{2,4}\}?\|?|\\text\{[^{}]*\}"
-    r"|\([A-Za-z](?:,[A-Za-z])*\)|[A-Z]:[A-Z]|\\frac\{(?:[A-Z]{2}|d[a-z])\}\{(?:[A-Z]{2}|d[a-z])\}"
+    r"|\([A-Za-z](?:,[A-Za-z])*\)|[A-Z]:[A-Z]|\\frac\{[A-Z]{2}\}\{[A-Z]{2}\}"
+    r"|\\frac\{(?:d|\\partial) ?[A-Za-z]\}\{(?:d|\\partial) ?[a-z]\}"
     r"|\\(?:alpha|beta|gamma|delta|theta|lambda|mu|phi|omega|min|max)|[A-Z]?[a-z]{2,15}"
 )
 _TERM = r"\d{0,4}(?:[a-z]|[A-Z]{2})"
@@ -34,6 +35,7 @@ _SOUGHT = re.compile(  # what a question may ask for: m+n, P(X=2), \sin A
     r"|\\(?:sin|cos|tan)(?:\^2|\^\{2\})?\d?(?: ?\\angle ?)?"
     r"(?: ?[A-Z]{1,3}|\([A-Z]\)|\\(?:alpha|beta|theta))"
 )
+_DERIVATIVE_OR_CONJUGATE = re.compile(r"\\frac\{|\\overline ?\{?[a-z]")
 _ADORNED = re.compile(rf"{_ADORNMENT}|[{{}}]")
 
 
@@ -99,7 +101,7 @@ def _same_assignment(
         return same
     if same is not False and depth == 0 and _related(*names):
         return same
-    if all(name[-1] in ")]" for name in names):  # f(x) is not g(x)
+    if all(name[-1] in ")]" or "\\frac" in name for name in names):  # f(x) is not g(x)
         return False
     if letters(gold[1][-1]) and letters(answer[1][-1]):  # y = x + 1 is x = y - 1
         return _same_sides((gold[0], gold[1][-1]), (answer[0], answer[1][-1]))
@@ -118,6 +120,8 @@ def _canonical(name: str) -> str:
     r"""Normalize a name: ``m\angle CBA`` is ``ABC``, ``\overline{BA}`` is ``AB``."""
     name = unwrap_text(name.strip("|"))
     angle = "\\angle" in name
+    if _DERIVATIVE_OR_CONJUGATE.match(name):
+        return re.sub("[ {}]", "", name)
     if re.match(_ADORNMENT, name) or name.strip("{}").isalpha():
         name = _ADORNED.sub("", name)
         if name.isupper() and (angle or len(name) == 2):

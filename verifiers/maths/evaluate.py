@@ -213,7 +213,7 @@ def _precise(digits: int) -> tuple[Any, _Arithmetic]:
 def _arithmetic(mp: Any, digits: int) -> _Arithmetic:
     return {
         "number": lambda value: mp.mpf(value.numerator) / value.denominator,
-        "convert": mp.mpf,
+        "convert": mp.convert,
         "pi": +mp.pi, "e": +mp.e, "i": mp.mpc(0, 1),
         "power": mp.power, "largest": _LARGEST_PRECISE,
         "round": mp.nint, "near": mp.mpf(10) ** (10 - digits),

@@ -22,7 +22,9 @@ _CHARACTERS = str.maketrans(
         "√": r"\sqrt ", "∪": r"\cup ", "⋃": r"\cup ", "∈": r"\in ", "≈": r"\approx ",
         "∅": r"\emptyset ", "±": r"\pm ", "\u00a0": " ", "\u202f": " ", "\u2009": " ",
         "’": "'", "¬": r"\neg ", "≡": r"\equiv ", "⁄": "/", "₁": "_1", "₂": "_2", "₀": "_0",
-        "∶": ":",
+        "∶": ":", "∠": r"\angle ", "△": r"\triangle ", "∥": r"\parallel ", "⊥": r"\perp ",
+        "∧": r"\wedge ", "∨": r"\vee ", "٫": ".",
+        **{chr(zero + n): f"{n}" for zero in (0x660, 0x6F0, 0x966, 0x9E6) for n in range(10)},
         **dict.fromkeys("\u200b\u200e\u200f\u2060\ufeff\u00ad", ""),
         **{chr(0x1D7CE + n): str(n % 10) for n in range(50)},
         **{char: rf"\frac{{{top}}}{{{bottom}}}" for char, top, bottom in zip(
@@ -39,7 +41,18 @@ _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿ", "0123456789-+n")
 _RAISED_RUN = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿ]+")
 _RAISED_SIGN = re.compile("^[⁻⁺](?=[0-9])")
 _ROOT_OF = re.compile(r"([√∛])\s?(\d(?:[\d.]*\d)?)")  # √12 is no √1 times 2
-_COUNTED = re.compile(r"(?<=\d)\s?[个個只種种人次本条張张元]\s?\Z")
+_COUNTED = re.compile(
+    r"(?<=\d)\s?(\\text\{\s?)?[个個只種种人次本条張张元岁页名位块円개명원]\s?(?(1)\})\Z"
+)
+_UNITS_ABROAD = {
+    "厘米": "cm", "毫米": "mm", "千米": "km", "公里": "km", "米": "m", "千克": "kg", "公斤": "kg",
+    "克": "g", "毫升": "mL", "升": "L", "小时": "hours", "分钟": "minutes", "秒": "s", "天": "days",
+    "平方厘米": "square cm", "平方米": "square m", "立方厘米": "cubic cm", "立方米": "cubic m",
+    "см": "cm", "мм": "mm", "км": "km", "м": "m", "кг": "kg", "г": "g", "ч": "h", "мин": "min",
+}  # fmt: skip
+_UNIT_ABROAD = re.compile(
+    rf"(?<=[\d}}\s,])(\\text\{{\s?)?({'|'.join(_UNITS_ABROAD)})(?(1)\}})(?=[\s^²³.]|\Z)"
+)
 _CIRCLED_RUN = re.compile("[①-⑳](?=[①-⑳])")
 
 _SPELLING = {
@@ -47,6 +60,7 @@ _SPELLING = {
     "geq": r"\ge", "geqslant": r"\ge", "neq": r"\ne", "lt": "<", "gt": ">", "infin": r"\infty",
     "varnothing": r"\emptyset", "lbrace": r"\{", "rbrace": r"\}", "lbrack": "[", "rbrack": "]",
     "degree": "°", "ast": "*", "ldots": r"\dots", "cdots": r"\dots", "lor": " , ", "vee": " , ",
+    "nicefrac": r"\frac", "sfrac": r"\frac", "Pr": "P", "bar": r"\overline",
     "varphi": r"\phi", "vartheta": r"\theta", "varepsilon": r"\epsilon",
     "langle": "(", "rangle": ")", "left": "", "right": "", "big": "", "Big": "", "bigl": "",
     "bigr": "", "Bigl": "", "Bigr": "", "lvert": "|", "rvert": "|", "vert": "|", "mid": "|",
@@ -96,7 +110,8 @@ _FIRST = re.compile(rf"(\\(?:frac|sqrt(?:\[\d+\])?|binom))\s*{_SINGLE}")
 _SECOND = re.compile(rf"(\\(?:frac|binom)\s*{_GROUP})\s*{_SINGLE}")
 _COMBINED = re.compile(
     r"(?<![A-Za-z\\])(?:C\(([a-z\d]{1,9}), ?([a-z\d]{1,9})\)"
-    r"|(?:\{\}|(?<!\}))[_^](?:\{(\d{1,9}|[a-z])\}|(\d{1,9}|[a-z]))C_(?:\{(\d{1,9}|[a-z])\}|(\d{1,9}|[a-z]))"
+    r"|(?:\{\}|(?<![\w)}]))[_^](?:\{([a-z\d][a-z\d+-]{0,8})\}|(\d{1,9}|[a-z]))"
+    r"C_(?:\{([a-z\d][a-z\d+-]{0,8})\}|(\d{1,9}|[a-z]))"
     r"|C_(?:\{([3-9]|\d\d{1,8}|\d?[nmN](?:[+-]\d)?)\}|([3-9]|\d\d{1,8}|[nmN]))"
     r"\^(?:\{(\d{1,9}|[a-z](?:[+-]\d)?)\}|(\d{1,9}|[a-z])))"
 )
@@ -106,10 +121,11 @@ _HAT = re.compile(
     r"\\(?:hat|mathbf|vec|boldsymbol)(?:\{\\?([ijk])(?:math)?\}| ([ijk])(?![A-Za-z]))"
 )  # the unit vectors
 _ROW_SPACE = re.compile(r"(?<=\\\\) ?\[-?[\d.]{1,5} ?(?:pt|em|ex|mm|cm)\]")
-_REPEATED = re.compile(r"\\(?:bar|dot|overline)\s*(?:\{(\d+)\}|(\d))")
+_REPEATED = re.compile(r"\\(?:dot|overline)\s*(?:\{(\d+)\}|(\d))")
 _OPEN_ARRAY = re.compile(  # a brace at the left alone, as cases have it
-    r"\\left\s*\\(?:\{|lbrace)\s*\\begin\{(?:array\}\s*\{[clr\s]*|(aligned))\}"
-    r"((?:(?!\\begin|\\end).)*)\\end\{(?:array|aligned)\}\s*(?:\\right\s*\.?)?\s*\Z",
+    r"(?:\\left\s*\\(?:\{|lbrace)\s*\\begin\{array\}\s*\{[clr\s]*\}"
+    r"|(?:\\left\s*\\(?:\{|lbrace)\s*)?\\begin\{(aligned|gathered)\})"
+    r"((?:(?!\\begin|\\end).)*)\\end\{(?:array|aligned|gathered)\}\s*(?:\\right\s*\.?)?\s*\Z",
     re.DOTALL,
 )
 _SYSTEM = re.compile(  # of equations
@@ -141,7 +157,7 @@ _REALS_EXCEPT = re.compile(
     r"(?:[a-z] ?= ?)?([^a-z{}]{1,40})$"
 )
 _OR_ASIDE = re.compile(  # 1/2 (or 0.5)
-    r"[\s,]*(?:\\text\{\s*)?\(or[\s}]\s*([^()]{1,60}?)(?:\)|\\text\{\s*\)\s*\})$"
+    r"[\s,]*(?:\\text\{\s*)?\(or[\s}]+([^()]{1,60}?)(?:\)|\\text\{\s*\)\s*\})$"
 )
 _ENDLESS = re.compile(r"(-?\d*\.)(\d{3,60})(?:\\dots|\.{3}|…)")
 _BASE_WORDS = re.compile(
@@ -227,6 +243,7 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("\\", _FIRST, r"\1{\2}"),
     ("\\", _SECOND, r"\1{\2}"),
     ("/", _COEFFICIENT, r"\1\\frac{\2}{\3} "),
+    ("/dx", re.compile(r"^d([a-z])/dx(?= ?=)"), r"\\frac{d\1}{dx}"),
     ("cbrt", re.compile(r"(?<![A-Za-z\\])cbrt\s*\(([^()]*)\)"), r"\\sqrt[3]{\1}"),
     (" in ", re.compile(r"^([a-z]) in (?=[\[(])"), r"\1\\in "),
     ("log", re.compile(r"(?<![A-Za-z\\])log_?(2|10)\s?(?=\()"), r"\\log_{\1}"),
@@ -245,7 +262,6 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
         re.compile(r"\\dot\s*\{?(\d)\}?(\d*)\\dot\s*\{?(\d)\}?"),
         r"\\overline{\1\2\3}",
     ),
-    ("\\bar", _REPEATED, r"\\overline{\1\2}"),
     ("\\dot", _REPEATED, r"\\overline{\1\2}"),
     ("\\overline", _REPEATED, r"\\overline{\1\2}"),
     ("\\mathbb", re.compile(r"\\mathbb\s+([A-Z])"), r"\\mathbb{\1}"),
@@ -281,6 +297,7 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("P", _PERMUTED, r"(\\frac{\1!}{(\1-\2)!})"),
     ("0x", _PREFIXED, _prefixed),
     ("0b", _PREFIXED, _prefixed),
+    ("..", re.compile(r",\.{3}"), r",\\dots"),
     ("..", _ENDLESS, _endless),
     ("dots", _ENDLESS, _endless),
     ("\\{", _OF_SET, r"\1(\2)"),
@@ -295,7 +312,7 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("**", re.compile(r"(?<=[\w)}])\*\*(?=[A-Za-z(])"), "^"),
     (",", re.compile(r"(?<=\d),\s+(?=\d)"), ";"),  # 1, 234 is a list
     ("minus", re.compile(r"^minus (?=[\d.])"), "-"),
-    ("negative", re.compile(r"^negative (?=[\d.])"), "-"),
+    ("negative", re.compile(r"^(?:\\text\{ ?)?negative[ }]+(?=[\d.])"), "-"),
     ("'", re.compile(r"(?<![\d.'])\d{1,3}(?:'\d{3})+(?![\d'])"), _joined),
     ("(", _ROUGHLY_ASIDE, r"\\approx \1"),
     ("out", _ROUGHLY, r"\\approx "),
@@ -304,6 +321,7 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("\\text", _LETTERS_LISTED, r"\1\2"),
     ("(or", _OR_ASIDE, r" or \1"),
     ("y(", re.compile(r"^y\([xt]\)(?=\s*=)"), "y"),
+    ("\\", re.compile(r"\\(?:wedge|land)(?![A-Za-z])(?=.*(?:[<>]|\\[lg]e(?![A-Za-z])))"), " , "),
     ("and", _JOINER, " , "),
     ("or", _JOINER, " , "),
     ("_{", re.compile(r"(?<=[A-Za-z])_\{\s?(\w)\s?\}(?!\d)"), r"_\1"),
@@ -341,6 +359,7 @@ def respell(text: str) -> str:
         text = _ROOT_OF.sub(lambda found: f"\\sqrt{'[3]' * (found[1] == '∛')}{{{found[2]}}}", text)
         text = _RAISED_RUN.sub(lambda run: f"^{{{run.group().translate(_RAISED)}}}", text)
         text = _COUNTED.sub("", text)
+        text = _UNIT_ABROAD.sub(lambda unit: f"\\text{{ {_UNITS_ABROAD[unit[2]]}}}", text)
         text = _CIRCLED_RUN.sub(r"\g<0>,", text)  # what follows one another is a list
     if "\\\\[" in text or "\\\\ [" in text:
         text = _ROW_SPACE.sub("", text)

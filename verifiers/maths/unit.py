@@ -173,7 +173,7 @@ def read_unit(text: str) -> str | None:
     if _known(name) is not None:
         return name
     words = re.sub("(?: in)? total$", "", name.lower()).split()
-    allowed = all(word.replace("/", "").isalpha() for word in words)
+    allowed = text[0] != "," and all(word.replace("/", "").isalpha() for word in words)
     stated = [word for word in words if word not in _GROUPS]
     return " ".join(words) if allowed and len(words) <= 6 and not _operates(stated) else None
 
@@ -216,7 +216,7 @@ def may_be_added(unit: str, value: Fraction) -> bool:
     *before, head = words
     if len(words) > 4 or _operates(unit.split()) or not unit.replace(" ", "").isalpha():
         return False
-    if any(word in {"the", "a", "an"} for word in before):
+    if not {"the", "a", "an", "for", "among", "amongst", "who"}.isdisjoint(before):
         return False
     plural = head.endswith("s") and not head.endswith(("ss", "us", "is")) and len(head) > 3
     if plural or share or head in _IRREGULAR:

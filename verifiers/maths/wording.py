@@ -38,12 +38,12 @@ _FILLERS = frozenset((
 ))  # fmt: skip
 _SYNONYMS = {"r": "remainder", "rem": "remainder", "column": "col", "rightarrow": "to"}
 _LABELS = frozenset((
-    "so", "thus", "hence", "therefore", "the", "final", "correct", "answer", "result", "value",
-    "total", "limit", "sum", "solution", "is", "are", "equals", "area", "volume", "probability",
-    "number", "perimeter", "length", "point", "vertex", "center", "centre", "focus", "vector",
-    "interval", "range", "domain", "coordinates", "minimum", "maximum", "ratio",
+    "so", "thus", "hence", "therefore", "the", "final", "correct", "answer", "ans", "result",
+    "value", "total", "limit", "sum", "solution", "is", "are", "equals", "area", "volume",
+    "probability", "number", "perimeter", "length", "point", "vertex", "center", "centre", "focus",
+    "vector", "interval", "range", "domain", "coordinates", "minimum", "maximum", "ratio",
 ))  # fmt: skip
-_PAIR = re.compile(r"\([^()]+,[^()]+\)")
+_PAIR = re.compile(r"\([^()]+[,;][^()]+\)")
 _BETWEEN_DIGITS = re.compile(  # 2R3, but not 2ln3
     rf"(?<=[0-9])(?!(?:{'|'.join(FUNCTIONS)})[0-9])[A-Za-z]+(?=[0-9])"
 )

@@ -23,8 +23,9 @@ _AMOUNT = re.compile(  # of the box beside which a unit is read: it has none of 
     r"|\\(?:[dt]?frac|sqrt|pi|times|cdot|left|right)(?![A-Za-z]))+"
 )
 _OR_OTHER = re.compile(
-    r"[\s$.,)(]{0,4}\bor\s{1,3}(?:(?:maybe|perhaps|possibly|even)\s{1,3})?\(?\$?"
-    r"(-?\d[\d,./]*(?![A-Za-z\d^_(])|[A-Z][\w'’-]*+)"
+    r"[\s$.,)(]{0,4}\bor\s{1,3}(?:(?:maybe|perhaps|possibly|even)\s{1,3})?\(?(?:\$|\\\()?"
+    r"(-?\d[\d,./]*(?:\\?%)?(?![A-Za-z\d^_(])|-?\\(?:[dt]?frac|sqrt|pi)(?:(?!\\\)|[$\n]).){0,30}"
+    r"|[A-Z][\w'’-]*+)"
 )
 
 
@@ -94,17 +95,19 @@ def last_box(text: str) -> tuple[Answer, int] | None:
     around = beside(text, start, end)
     if around is None:
         return Answer(None, reason="the box is a part of a larger formula"), end
+    other = None
     contents = list(dict.fromkeys(unboxed(content) for _, _, content in reversed(run)))
     if len(contents) == 1 or len(run) == 1:
         contents = [_joined(around[0], contents[0], around[1])]
-        other = _OR_OTHER.match(unwrap_text(text[end : end + _WIDEST_GAP]))
-        contents += [other.group(1)] if other and len(run) == 1 else []
+        after = unwrap_text(text[end : end + _WIDEST_GAP])
+        other = _OR_OTHER.match(after) if len(run) == 1 else None
+        contents += [other[1]] if other else []
     elif around != ("", ""):
         contents[0] = _joined(around[0], contents[0], "")
         contents[-1] = _joined("", contents[-1], around[1])
     amount = len(contents) == 1 and len(contents[0]) < 200 and _AMOUNT.fullmatch(contents[0])
     unit = unit_after(text, end) if amount else ""
-    return Answer(" , ".join(contents), unit=unit), end
+    return Answer((" or " if other else " , ").join(contents), unit=unit), end
 
 
 def _joined(before: str, content: str, after: str) -> str:

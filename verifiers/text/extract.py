@@ -55,6 +55,8 @@ def final_answer(
     """
     if isinstance(rules, str):
         check_rules(rules)
+    if "<|begin_of_box|>" in reply:  # as GLM-4.5V writes it
+        reply = reply.replace("<|begin_of_box|>", "\\boxed{").replace("<|end_of_box|>", "}")
     text = after_thinking(reply)
     if text is None:
         return Answer(None, reason=UNCLOSED)

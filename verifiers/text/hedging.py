@@ -241,7 +241,7 @@ def _ends_value(after: str, before: str) -> bool:
 
 
 _SUPPOSED = re.compile(
-    r"(?:\b(?:wrong|incorrect|false|not|if|suppose|assume|assuming|whether)\s+(?:that\s+)?"
+    r"(?:\b(?:wrong|incorrect|false|not|if|suppose|assume|assuming|whether|doubt)\s+(?:that\s+)?"
     r"(?:the|an|a|my|our)?\s*|\b(?:wrong|incorrect|false)\s+"
     r"|(?:\b(?:to|not|never|cannot|one|you|some|someone|people|many|students?)|n['’]t)\s+"
     r"(?:(?:may|might|could|would|be|is|was|it)\s+){0,2}(?:think|say|guess|believe|claim|argue|imagine|doubt|true"

@@ -64,7 +64,7 @@ _CHOICE = re.compile(
 _LINE = re.compile(
     rf"^[ \t#*_>]{{0,8}}(?:{_LEAD}answers?{_IS}|{_CHINESE}|\#{{4}}(?!\#)|<answer>)"
     r"(?=[\s*_$\\({[]{0,12}-?(?:\d|[A-Z]\b(?!\s[a-z])"
-    r"|(?<=\\)(?:[dt]?frac|sqrt|pi|infty|text|textbf|mathrm|begin|pm|emptyset|varnothing)\b))",
+    r"|(?<=\\)(?:[dt]?frac|sqrt|pi|infty|text|textbf|mathrm|begin|pm|emptyset|varnothing)(?![A-Za-z])))",
     re.IGNORECASE | re.MULTILINE,
 )
 _NOUNS = (
@@ -118,6 +118,8 @@ def labelled(text: str) -> Answer | None:
     found = False
     for start in sorted((at for noun in _NOUNS for at in _places(text, noun)), reverse=True):
         if field := _FIELD.match(text, start):
+            if supposed(text, text.rfind("{", 0, start)):
+                return Answer(None, reason="the answer is only supposed, or denied")
             value = re.sub(r'\\([\\"/])', r"\1", field[1] or field[2] or "")
             return _stood_by(text, value, field.end())
         last = _LABEL.match(text, start) or _heading(text, start)

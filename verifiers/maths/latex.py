@@ -23,8 +23,7 @@ _CHARACTERS = str.maketrans(
         "∅": r"\emptyset ", "±": r"\pm ", "\u00a0": " ", "\u202f": " ", "\u2009": " ",
         "’": "'", "¬": r"\neg ", "≡": r"\equiv ", "⁄": "/", "₁": "_1", "₂": "_2", "₀": "_0",
         "∶": ":", "∠": r"\angle ", "△": r"\triangle ", "∥": r"\parallel ", "⊥": r"\perp ",
-        "∧": r"\wedge ", "∨": r"\vee ", "٫": ".",
-        **{chr(zero + n): f"{n}" for zero in (0x660, 0x6F0, 0x966, 0x9E6) for n in range(10)},
+        "∧": r"\wedge ", "∨": r"\vee ",
         **dict.fromkeys("\u200b\u200e\u200f\u2060\ufeff\u00ad", ""),
         **{chr(0x1D7CE + n): str(n % 10) for n in range(50)},
         **{char: rf"\frac{{{top}}}{{{bottom}}}" for char, top, bottom in zip(

@@ -14,6 +14,7 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
+from fastapi.security.utils import get_authorization_scheme_param
 from pydantic_core import from_json
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
@@ -72,7 +73,7 @@ def create_app(gateway: Gateway, token: str | None = None) -> FastAPI:
 
 def _session(gateway: Gateway, request: Request) -> Session:
     """Return the episode whose key a request carries."""
-    bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
+    _, bearer = get_authorization_scheme_param(request.headers.get("authorization"))
     key = request.path_params.get("key") or request.headers.get("x-api-key") or bearer
     return gateway.find(key)
 
@@ -188,7 +189,7 @@ def _add_episodes(app: FastAPI, gateway: Gateway, token: str) -> None:
     """Add the routes for those who open episodes."""
 
     def require(request: Request) -> None:
-        given = request.headers.get("authorization", "").removeprefix("Bearer ")
+        _, given = get_authorization_scheme_param(request.headers.get("authorization"))
         if not hmac.compare_digest(given.encode(), token.encode()):
             raise Refused(401, "invalid_api_key", "the gateway's token is needed")
 

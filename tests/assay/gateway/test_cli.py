@@ -30,7 +30,7 @@ def test_a_gateway_gives_episodes_and_their_tokens(model_dir: Path) -> None:
             body = {"messages": [{"role": "user", "content": "1+1="}]}
             said = httpx.post(f"{opened['own_url']}/v1/chat/completions", json=body)
             assert said.status_code == 200, said.text
-            headers = {"Authorization": f"Bearer {opened['key']}"}
+            headers = {"Authorization": f"bearer {opened['key']}"}  # in any case: RFC 9110
             models = httpx.get(f"{opened['base_url']}/models", headers=headers)
             assert models.json()["data"][0]["id"] == model_dir.name
             record = httpx.delete(f"{url}/episodes/{opened['key']}", headers=admin).json()

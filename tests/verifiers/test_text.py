@@ -83,6 +83,23 @@ def test_end_tokens_are_no_part_of_what_follows_a_thought() -> None:
     assert after_thinking("<think>8</think>9<|im_end|>\n<|endoftext|>") == "9"
 
 
+@pytest.mark.parametrize(
+    ("opened", "closed"),
+    [
+        ("<think>", "</think>"),
+        ("[THINK]", "[/THINK]"),
+        ("◁think▷", "◁/think▷"),
+        ("<seed:think>", "</seed:think>"),
+        ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>"),
+    ],
+)
+def test_a_thought_is_not_judged_whatever_marks_it(opened: str, closed: str) -> None:
+    for reply in (f"{opened}8{closed}9", f"8{closed}9", f"{opened}7{closed}{opened}8{closed}9"):
+        assert after_thinking(reply) == "9"
+    for reply in (f"{opened}8", f"{opened}8{closed}9{opened}8"):
+        assert after_thinking(reply) is None
+
+
 HIDDEN = "\u00ad\u200b\u200c\u200d\u2060\ufeff\u034f\u180e\u3164\ufe0f\x00"
 MIXED = st.text(max_size=200) | st.text(
     "ab A-’'.,!?…。। \n\t#*>_1\u0301\u200bаеéß漢かกี한\ud800", max_size=200

@@ -11,21 +11,30 @@ END_TOKEN = re.compile(
     r"</s>|<eos>|<pad>|<end_of_turn>|<\|[A-Za-z0-9_]{2,30}\|>|<｜[A-Za-z▁_]{2,30}｜>"
 )
 _LONGEST_TOKEN = 40
+_THOUGHTS = {  # how a thought opens, and what ends it
+    "<think>": "</think>",
+    "[THINK]": "[/THINK]",  # Magistral
+    "◁think▷": "◁/think▷",  # Kimi
+    "<seed:think>": "</seed:think>",  # Seed-OSS
+    "<|channel|>analysis<|message|>": "<|channel|>final<|message|>",  # gpt-oss
+}
 
 
 def after_thinking(reply: str) -> str | None:
     """Return what follows the last ``</think>``, without end tokens; ``None`` if one is open.
 
+    The marks of other models' thoughts are read as well.
+
     Example:
         >>> after_thinking("<think>6 * 7</think>42<|im_end|>")
         '42'
     """
-    reply = without_end_tokens(reply)
-    if "think>" not in reply:
-        return reply
-    closed = reply.rfind("</think>")
-    rest = reply[closed + len("</think>") :] if closed >= 0 else reply
-    return None if "<think>" in rest else rest
+    rest = without_end_tokens(reply)
+    for opened, closed in _THOUGHTS.items():
+        rest = rest.rpartition(closed)[2]
+        if opened in rest:
+            return None
+    return rest
 
 
 def without_end_tokens(reply: str) -> str:

@@ -267,8 +267,7 @@ def finish(exit_code: int) -> NoReturn:
                 stream.flush()
         except BaseException:  # an interpreter gives 120 as well
             exit_code = exit_code or 120
-    _flush_files()
-    sys.modules.pop("__main__", None)
+    _drop_program()
     gc.collect()  # calls ``__del__`` of what is left
     if sys.__stdout__ is not None:
         with contextlib.suppress(BaseException):
@@ -276,12 +275,14 @@ def finish(exit_code: int) -> NoReturn:
     os._exit(exit_code)
 
 
-def _flush_files() -> None:
-    """Flush what a program opened, such as ``open(1, "w")``, and did not close."""
-    for found in gc.get_objects():
-        if type(found) in (io.TextIOWrapper, io.BufferedWriter):
+def _drop_program() -> None:
+    """Flush files that a program did not close, such as ``open(1, "w")``, and let go of it."""
+    program = sys.modules.pop("__main__", None)
+    for value in list(vars(program).values()) if type(program) is types.ModuleType else ():
+        file = value.__self__ if type(value) is types.BuiltinMethodType else value
+        if type(file) in (io.TextIOWrapper, io.BufferedWriter):
             with contextlib.suppress(BaseException):
-                found.flush()
+                file.flush()
 
 
 def flush() -> None:

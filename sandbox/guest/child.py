@@ -280,7 +280,7 @@ def _drop_program() -> None:
     program = sys.modules.pop("__main__", None)
     for value in list(vars(program).values()) if type(program) is types.ModuleType else ():
         file = value.__self__ if type(value) is types.BuiltinMethodType else value
-        if type(file) in (io.TextIOWrapper, io.BufferedWriter):
+        if isinstance(file, io.TextIOWrapper | io.BufferedWriter):
             with contextlib.suppress(BaseException):
                 file.flush()
 

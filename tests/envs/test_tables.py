@@ -135,7 +135,7 @@ def test_a_frames_numbers_are_numbers_and_its_gaps_are_none() -> None:
 
 
 def test_an_empty_frame_is_refused() -> None:
-    with pytest.raises(ValueError, match="no rows: give at least one"):
+    with pytest.raises(ValueError, match="rows is empty: give at least one"):
         made(pandas.DataFrame({"q": [], "a": [], "id": []}))
 
 

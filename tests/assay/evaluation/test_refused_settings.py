@@ -72,7 +72,7 @@ def test_a_named_task_is_found_behind_the_limit(run, tmp_path, data) -> None:
     [
         ("{", "saved.jsonl, line 2: not JSON"),
         ('{"task": 0}', "saved.jsonl, line 2: a row needs the fields 'task' and 'completion'"),
-        ('{"task": 0, "completion": null}', "line 2: completion must be text, got NoneType"),
+        ('{"task": 0, "completion": null}', "line 2: completion must be text, or chat"),
         ('{"task": 9, "completion": ""}', "line 2: task must be from 0 to 3, got 9"),
         ('{"task": "x", "completion": ""}', "line 2: no task has the id 'x'"),
     ],

@@ -101,9 +101,9 @@ async def play(url: str, clients: int, seconds: float, abreast: int) -> dict[str
             played, tasks = tasks, [(row + i) % ROWS for i in range(abreast)]
             message = {"op": "step", "id": 1, "steps": steps, "reset": {"tasks": tasks}}
             await ws.send(json.dumps(message))
-            told = json.loads(await ws.recv())
-            begun = told["episodes"]
-            for task, outcome in zip(played, told["outcomes"], strict=True):
+            answer = json.loads(await ws.recv())
+            begun = answer["episodes"]
+            for task, outcome in zip(played, answer["outcomes"], strict=True):
                 wrong += outcome["verdict"]["score"] != float(task % 2 == 0)
             counts[me] += abreast
 

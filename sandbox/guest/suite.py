@@ -66,6 +66,7 @@ class Suite:
     def __init__(self, setup: str, tests: str, entry_point: str | None) -> None:
         self.entry_point = entry_point
         self.text = f"{setup}\n{tests}"
+        self.names_numpy = "np." in self.text or "numpy" in self.text
         self.lines = tests.splitlines()
         self.setup = ast.parse(setup, "setup.py").body
         body = ast.parse(tests, "tests.py").body
@@ -166,7 +167,7 @@ class Suite:
         """Compile a statement. CLASS_OF asks for classes; OPERATE guards NumPy's operators."""
         if self._asks_for_classes:
             statement = _Classes().visit(statement)
-        if "np." in self.text or "numpy" in self.text:
+        if self.names_numpy:
             statement = _Operators().visit(statement)
         return compile(ast.Module([statement], []), "tests.py", "exec", dont_inherit=True)
 

@@ -201,7 +201,7 @@ class Runner:
         vars(module)[SHARED] = lambda kind: self.peer.shared.setdefault(kind.__name__, kind)
         if any(name in suite.text for name in ("asyncio", "dataclasses", "inspect")):
             forward()
-        if "np." in suite.text or "numpy" in suite.text:
+        if suite.names_numpy:
             with contextlib.suppress(ImportError):
                 compare_sizes("testing" in suite.text)
                 ARRAYS[0] = True

@@ -148,6 +148,7 @@ def numpy_box() -> Iterator[Sandbox]:
         yield found
 
 
+@pytest.mark.bwrap
 @pytest.mark.parametrize(
     ("code", "tests", "solved"),
     [

@@ -45,6 +45,7 @@ def section(
     if study.equation:
         lines += ["```math", study.equation, "```", ""]
     lines += [f"**Load.** {study.load} `assay family run {name}`{named}.", ""]
+    lines += [f"**Tried before.** {study.tried}", ""]
     if results:
         head, rows = rows_of(study, results)
         lines += [markdown_row(head), markdown_row(["---"] * len(head)), *map(markdown_row, rows)]

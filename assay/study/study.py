@@ -87,8 +87,9 @@ class Study:
         says: what the source says, in a sentence or two.
         equation: what it changes, in LaTeX.
         load: task, model, budget, and what is the same for all arms.
+        tried: other settings that were tried, on which seeds, and what they gave.
         claims: what is tested; decided once ``seeds`` were run.
-        remark: what the numbers show beside the claims, and what was tried before.
+        remark: what the numbers show beside the claims.
         arms: by name, each with the same budget unless the load says otherwise.
         seeds: of each arm, enough to tell the differences that a pilot saw.
         prepare: writes what all arms of a seed begin with, such as a warm-started model, into
@@ -106,6 +107,7 @@ class Study:
     says: str
     equation: str
     load: str
+    tried: str
     arms: Mapping[str, Arm]
     claims: Sequence[Claim]
     remark: str = ""

@@ -220,6 +220,7 @@ STUDY = Study(
     "baseline takes the difference away, and Adam the factor of two. Held out: one episode of "
     "each of 140 tasks, never with a hint. `assay/CodeRepair-v1` is the same setting for models "
     "that write whole programs.",
+    tried="100 steps, which ended at .50 in one run, and 50; the curves are flat after 25.",
     equation=(r"b = \frac{\sum_i T_i r_i}{\sum_i T_i}, \qquad A_i = r_i - b"),
     claims=(
         Claim(

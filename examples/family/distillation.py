@@ -83,6 +83,10 @@ STUDY = Study(
     "rate 3e-4. The teacher is each seed's own start, trained on 5,000 worked sums until "
     f"{TEACHER:.0%} of its sampled replies are right. The student never sees a reward: each is "
     "0. `kl` is the mean of k2 over the run.",
+    tried=(
+        "On seeds that do not count: 24 rollouts, at 1e-4 or 3e-4, move neither arm, and 1e-3 "
+        "destroys both; k3 with its correction ends as k2 does."
+    ),
     equation=(
         r"\mathcal L = \tfrac12 \left(\log\frac{\pi_\theta(o_t)}{\pi_T(o_t)}\right)^2, \quad "
         r"\mathbb E_{\pi_\theta} \nabla \mathcal L = \nabla\, "
@@ -106,9 +110,7 @@ STUDY = Study(
         'The learner needs nothing for it: `beta=1` with `kl="k2"` and rewards of 0 is the whole '
         "objective, once the reference is the teacher. k2's gradient on replies of the policy is "
         "that of the reverse divergence, token by token, without a token's effect on later ones. "
-        "Tried before, on seeds that do not count: 24 rollouts, at 1e-4 or 3e-4, move neither arm, "
-        "and 1e-3 destroys both; k3 with its correction ends as k2 does. Replies of four tokens "
-        "give a teacher little more to say than right or wrong."
+        "Replies of four tokens give a teacher little more to say than right or wrong."
     ),
     arms={
         "GRPO": by_reward,

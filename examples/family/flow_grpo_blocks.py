@@ -180,6 +180,11 @@ STUDY = Study(
     "3e-4, the same for all arms. Judged by 2,000 images of the ODE in 40 steps. Variety: "
     "in how many blocks two images to a prompt differ; blur: mean square distance of a "
     "pixel from the nearest clean image. KL .004 is the paper's code with 0.04.",
+    tried=(
+        "On one seed: a base model that gives the velocity itself, not the clean image, hardly "
+        "counted, and sixteen places were harder still. Up to six blocks, and 300 or 400 steps, "
+        "were given up before the first results."
+    ),
     equation=(
         r"J = \mathbb{E}\Bigl[\tfrac{1}{T}\sum_t \min(\rho_t A, \mathrm{clip}(\rho_t) "
         r"A)\Bigr] - \beta\, D_{\mathrm{KL}}(\pi_\theta \,\|\, \pi_{\mathrm{ref}})"
@@ -223,8 +228,7 @@ STUDY = Study(
     remark=(
         "Without a penalty, what is left is one image for each prompt with smeared blocks "
         "that the reward counts all the same: reward hacking. A penalty of .004 is a slower "
-        "fall and no middle way. A base model that gives the velocity itself, not the clean "
-        "image, hardly counted (one seed)."
+        "fall and no middle way."
     ),
     arms={
         "base": untrained,

@@ -110,6 +110,7 @@ STUDY = Study(
     f"model of 0.4 million parameters after {WARM_STEPS} supervised steps, which is rarely right "
     f"to the end; {STEPS} steps of 16 prompts x 8 episodes, one update each, learning rate 3e-4; "
     "one sampled episode of each of 500 held-out tasks.",
+    tried="Nothing: the settings are the first ones.",
     equation=(
         r"\hat A_{i,t} = \sum_{\mathrm{index}(j) \ge t} \frac{r_i^{\mathrm{index}(j)} - "
         r"\mathrm{mean}(R)}{\mathrm{std}(R)}"

@@ -191,6 +191,11 @@ STUDY = Study(
     f"and from {ROUNDS * LABELS} of the first policy's, as many as the others see up to the last "
     "round. 10% is of the number of new labels, drawn from all earlier ones. Both rewards of "
     "sampled replies to 200 held-out names.",
+    tried=(
+        "A task whose reward depended on the question, with 0.4 million parameters and 16 "
+        "prompts: 200 labels taught the reward model nothing of it, and all arms fell below the "
+        "start."
+    ),
     equation=(
         r"\phi \leftarrow \arg\min_\phi\; \mathbb{E}_{\mathcal{D}_{\mathrm{new}} \cup\, "
         r"10\%\,\mathcal{D}_{\mathrm{old}}}\bigl[\ell(r_\phi)\bigr], \qquad "
@@ -221,9 +226,7 @@ STUDY = Study(
         ),
     ),
     remark=(
-        "DeepSeekMath's GRPO is paid by a trained reward model; rules alone came with "
-        "R1-Zero. A first task, whose reward depended on the question, was given up: 200 "
-        "labels taught the reward model nothing of it."
+        "DeepSeekMath's GRPO is paid by a trained reward model; rules alone came with R1-Zero."
     ),
     seeds=12,
     arms={

@@ -128,6 +128,10 @@ STUDY = Study(
     "those trained on: this is about length, not about generalisation. "
     "The official code applies the length reward only where the shortest replies take 4,000 "
     "tokens; here it always applies.",
+    tried=(
+        "Nothing: the settings are the first ones. The seeds from 1000 decide; the eight from 0 "
+        "were the pilot, whose spread asked for twice as many."
+    ),
     equation=(
         r"r_i = e^{-\alpha z_i} \text{ if right, else } -1, \qquad z_i = \frac{|o_i| - "
         r"\mu}{\sigma}"
@@ -172,9 +176,7 @@ STUDY = Study(
     remark=(
         "The penalty alone does nothing, by algebra: standardised advantages are the same for 1 "
         "and -1 as for 1 and 0. Groups that are all right teach length alone, at full strength "
-        "whatever alpha is. The official code applies the length reward only to long replies. "
-        "The seeds from 1000 decide; the eight from 0 were the pilot, whose spread asked for twice "
-        "as many."
+        "whatever alpha is. The official code applies the length reward only to long replies."
     ),
     seeds=16,
     arms={

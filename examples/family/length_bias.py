@@ -92,6 +92,7 @@ STUDY = Study(
     f"nothing; the model is warm-started on 1 to 11 dots, until 15 % of sampled replies are right; "
     f"{STEPS} steps of 16 prompts x 8 replies of at most {LONGEST} tokens, one update each, "
     "learning rate 3e-4; one sampled reply to each of 400 held-out sums.",
+    tried="Nothing: the settings are the first ones.",
     equation=(
         r"\frac{1}{|o_i|}\sum_t \quad\text{(GRPO)}, \qquad \frac{1}{L_{\max}}\sum_t "
         r"\quad\text{(Dr. GRPO)}"

@@ -124,6 +124,7 @@ STUDY = Study(
     f"{STEPS} steps of 4 groups x 16, learning rate 0.05. R1 and R2 are the policy's mean rewards "
     f"at the end, R1 in its first unit; a trial is the mean of {RUNS} runs from different seeds, "
     "and the picture shows every run.",
+    tried="Nothing. Before the first results a trial became the mean of seven runs, not one.",
     equation=(r"A_i = \sum_k \frac{r_{ik} - \mathrm{mean}_i(r_{ik})}{\mathrm{std}_i(r_{ik})}"),
     claims=(
         Claim(

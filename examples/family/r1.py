@@ -322,7 +322,13 @@ STUDY = Study(
     "second's language reward has weight 0 in (2) and (4). After each stage 4 sampled replies to "
     "each of 50 held-out tasks of each kind: the share of words in digits and accuracy on sums, "
     "accuracy (breadth) and style (preference) on mirrored ones. The setting was found on seed 0 "
-    "of the first arm; the verdict lists what was tried before.",
+    "of the first arm.",
+    tried=(
+        "On seed 0, which is one of the first run's and none of the second's. With larger digits, "
+        "four updates a step at 3e-4 took the accuracy of (2) from .41 to .05, and at 1e-4, or "
+        "with one update, it rose slowly at best; 300 mirrored replies beside 115 sums in (3) "
+        "cost accuracy; a preference paid for wrong answers too was hacked in (4)."
+    ),
     equation=(
         r"r = r_{\mathrm{accuracy}} + r_{\mathrm{format}} + \frac{\#\,\text{words in the "
         r"language}}{\#\,\text{words}}"
@@ -364,10 +370,8 @@ STUDY = Study(
         ),
     ),
     remark=(
-        "Unlike R1's, (1) gains accuracy, and (4) takes back a part of the breadth. Tried "
-        "before, on one seed: four updates a step at 3e-4 broke (2); 300 mirrored replies "
-        "beside 115 sums in (3) cost accuracy; a preference paid for wrong answers too was "
-        "hacked in (4). GRPO does without a critic, not without rewards; (4)'s reward model "
+        "Unlike R1's, (1) gains accuracy, and (4) takes back a part of the breadth. "
+        "GRPO does without a critic, not without rewards; (4)'s reward model "
         "is a rule here."
     ),
     arms={"four stages": train, "no language reward": partial(train, language=0.0)},

@@ -97,6 +97,10 @@ STUDY = Study(
     "replies with the preset's loss, 4 updates each (the preset: 512 x 16, and 16 updates; its "
     "learning rate is 3e-6, here 3e-4), the same for all arms; both rules on sampled replies to "
     "250 held-out sums.",
+    tried=(
+        "One setting, in a shorter pilot on seed 0, which is one of the first run's and none of "
+        "the second's."
+    ),
     equation=(r"r = r_{\mathrm{accuracy}} + r_{\mathrm{format}}"),
     claims=(
         Claim("Both rules raise accuracy", "accuracy", arm="accuracy + format", margin=0.05),

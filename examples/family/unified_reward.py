@@ -235,6 +235,11 @@ STUDY = Study(
     f"was taught to be right in {RIGHT:.0%} of its answers, for {STEPS} steps of 12 x 8: a reply "
     "earns the share of two comparisons with others of its group that it wins, each asked in both "
     "orders. The policy's score is on the sums that it trains on, whose answers no reward knows.",
+    tried=(
+        "On one seed: two passes in stage 2 and fewer pairs, which gained nothing there, while "
+        "stage 3 lost as much. Sums below 100, and 30, 40, 80 or 200 steps of the policy, were "
+        "given up before the first results."
+    ),
     equation=(r"r = \mathbb{1}[\text{verdict right}] + \mathbb{1}[\text{form right}]"),
     claims=(
         Claim(

@@ -37,7 +37,7 @@ def arm(slope):
         return Outcome({"height": line[-1][1]}, {"line": line})
     return run
 
-STUDY = Study(title="t", source="s", says="c", equation="x", load="p", remark="v",
+STUDY = Study(title="t", source="s", says="c", equation="x", load="p", tried="q", remark="v",
     claims=(), arms={"flat": arm(0), "steep": arm(2)},
     prepare=lambda trial: (trial.start / "ready").write_text(str(trial.seed)))
 """
@@ -116,9 +116,9 @@ CLAIM = Claim(text="B ends above A.", value="end", arm="b", than="a")
 
 
 def study(*claims: Claim, **kwargs: Any) -> Study:
-    text = {"title": "T", "source": "S", "says": "C.", "load": "P.", "remark": "R."}
+    text = {"title": "T", "source": "S", "says": "C.", "load": "P.", "tried": "Q."}
     arms = {"a": None, "b": None}  # never run
-    return Study(**text, equation="x^2", claims=claims, arms=arms, **kwargs)
+    return Study(**text, equation="x^2", remark="R.", claims=claims, arms=arms, **kwargs)
 
 
 def ends(a: list[float], b: list[float]) -> dict[str, list[Measured]]:

@@ -4,6 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # Older versions of pip warn of packages that they build in another way.
 INSTALL := $(BIN)/pip install --quiet --use-pep517 -c constraints.txt
+# The many processes of the tests share what they compile.
+unexport PYTHONDONTWRITEBYTECODE
 # Test files side by side. Each file keeps to one process, because its tests share sandboxes.
 JOBS ?= auto
 

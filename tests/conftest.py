@@ -231,6 +231,11 @@ def service_loggers():
         each.setLevel(level)
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Run two processes more than cores: many tests wait for containers, servers and limits."""
+    return (os.cpu_count() or 1) + 2
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put files with slow tests first: at the end one would keep a worker busy alone."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}

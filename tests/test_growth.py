@@ -197,6 +197,7 @@ def no_collector():
     gc.enable()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "readers", [verifiers, environments, functions, instructions, others], ids=lambda r: r.__name__
 )

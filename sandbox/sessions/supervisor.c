@@ -526,14 +526,15 @@ static void take_report(struct job *job) {
         return;
     }
     /* The shell writes one short line for each command; programs may write anything, for ever. */
-    if (!job->asked || data[n - 1] != '\n') return;
+    unsigned char *end = memrchr(data, '\n', n);
+    if (!job->asked || !end) return;
     job->asked = 0;
-    size_t size = n < 4 ? n : 4;
+    size_t length = end + 1 - data, size = length < 4 ? length : 4;
     take_rest(job);
     head[0] = job->timed_out;
     put_u64(head + 1, job->cut[0]);
     put_u64(head + 9, job->cut[1]);
-    send_frame('S', job->id, head, 17, data + n - size, size);
+    send_frame('S', job->id, head, 17, data + length - size, size);
     job->deadline = 0;
 }
 

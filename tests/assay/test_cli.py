@@ -464,6 +464,7 @@ class TestSandbox:
         assert "NO" not in shown.split()
         assert "Programs run in bwrap (asked for), and this sandbox holds." in shown
 
+    @pytest.mark.slow
     def test_every_backend_is_checked_side_by_side(self, run, monkeypatch) -> None:
         monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere")
         code, shown, _ = run("sandbox", "check", "--all", "--markdown")

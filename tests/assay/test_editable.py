@@ -43,6 +43,7 @@ def installed(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_type_checkers_follow_it(installed) -> None:
     """PEP 561: a folder of the path, without import hooks, has the package and py.typed."""
     code = "import sys; print(*sys.path, sep='\\n')"
@@ -52,12 +53,14 @@ def test_type_checkers_follow_it(installed) -> None:
         assert (folder / "assay" / f"{module}.py").read_text()
 
 
+@pytest.mark.slow
 def test_mypy_sees_the_types(installed) -> None:
     code = "from assay.verifiers import Exact\nreveal_type(Exact().verify('a', 'b').score)"
     mypy = [sys.executable, "-m", "mypy", "--python-executable", installed / "venv/bin/python"]
     assert '"float | None"' in run(*mypy, "-c", code, cwd=installed)
 
 
+@pytest.mark.slow
 def test_a_module_added_since_is_found(installed) -> None:
     """By the import hook. Nothing that the package depends on is installed here."""
     (installed / "checkout/assay/__init__.py").write_text("")

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from assay.cli import app
@@ -20,6 +21,7 @@ def test_the_page_of_the_docs_is_what_the_command_prints() -> None:
     assert sorted(listed) == sorted(own - {"assay/Harbor-v0"})  # it has no sample
 
 
+@pytest.mark.slow
 def test_every_environment_shows_its_needs_a_prompt_and_its_options() -> None:
     for spec in specs():
         if spec.id.startswith("assay/") and spec.id != "assay/Harbor-v0":  # it has no sample

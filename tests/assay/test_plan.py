@@ -60,6 +60,7 @@ def test_operations_are_those_of_the_matrix_products(usual: Plan) -> None:
     assert usual.work["update"].tflop == pytest.approx(update / 1e12, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_checkpointing_and_smaller_batches_save_activations() -> None:
     """And neither changes what the states take."""
     sizes = {"prompts_per_step": 8, "tokens_per_batch": 4096}
@@ -78,6 +79,7 @@ def test_checkpointing_and_smaller_batches_save_activations() -> None:
     assert len({p["weights"] for p in plans}) == 1
 
 
+@pytest.mark.slow
 def test_lora_trains_adapters_only() -> None:
     """The optimizer's state is the adapters'."""
     pytest.importorskip("peft")
@@ -101,6 +103,7 @@ def test_gpus_share_the_states(usual: Plan) -> None:
     assert four["gathered"] > 0
 
 
+@pytest.mark.slow
 def test_advice_is_tried_until_it_fits() -> None:
     """1.9B trained whole on a GPU of 24 GB: what helps is listed, and ends with a verdict."""
     big = Qwen2Config(
@@ -117,6 +120,7 @@ def test_advice_is_tried_until_it_fits() -> None:
     assert all("does not fit yet" in line for line in found.advice[:-1])
 
 
+@pytest.mark.slow
 def test_attention_that_cannot_share_prompts_is_planned_padded() -> None:
     """A cap on attention's scores is one that the CPU's shared attention lacks."""
     from transformers import Gemma2Config

@@ -162,6 +162,7 @@ def test_what_is_refused_leaves_nothing_behind(
     assert not list(out.rglob("*"))
 
 
+@pytest.mark.slow
 def test_a_stopped_run_logs_its_steps_and_says_how_to_go_on(recipe: Path, tmp_path: Path) -> None:
     words = ["assay", "train", "--config", str(recipe), "--steps", "9999", "--out", "it's here"]
     words += ["--max-drift", "1e9", "--alarm-patience", "0"]
@@ -242,6 +243,7 @@ def test_names_of_trl_are_known(run: Any) -> None:
         assert f"\n{line}\n" in shown
 
 
+@pytest.mark.slow
 def test_printed_settings_give_the_same_run(run: Any, model: Path, tmp_path: Path) -> None:
     given = ["--preset", "dapo", "--model", model, "--set", "digits=1", "--clip-high", "none"]
     given += ["--steps", 1, "--prompts", 16, "--max-refills", 0, "--max-new-tokens", 2]

@@ -88,6 +88,7 @@ def _product(task) -> list[int]:
     return [a * b, divisor]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EVERY)
 def test_splits_share_no_task_and_seeds_put_others(name) -> None:
     train, test, later = (

@@ -63,10 +63,19 @@ def reward_of(script: str) -> str:
     return f"#!/bin/bash\n{script}\n"
 
 
+QUICK = {"bug-durations", "git-merge-conflict"}
+
+
 class TestOurTasks:
     """The folders of examples/harbor."""
 
-    @pytest.mark.parametrize("name", sorted(TASKS))
+    @pytest.mark.parametrize(
+        "name",
+        [
+            pytest.param(name, marks=() if name in QUICK else pytest.mark.slow)
+            for name in sorted(TASKS)
+        ],
+    )
     def test_the_oracle_earns_all_and_doing_nothing_nothing(self, box, name) -> None:
         solved = run_trial(TASKS[name], oracle, box)
         assert solved.reward == 1.0, solved.graded.log
@@ -105,6 +114,7 @@ class TestHacks:
         trial = run_trial(task, hack, box)
         assert (trial.reward, trial.graded.grading) == (0.0, "separate"), trial
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("hack", [h for h in HACKS if h.pattern], ids=lambda hack: hack.name)
     def test_no_published_pattern_is_paid(self, box, hack) -> None:
         assert run_trial(TASKS["bug-durations"], hack, box).reward == 0.0
@@ -121,6 +131,7 @@ class TestHacks:
         agent = CommandAgent(f"{solve}\n{extra}\n{broken}")
         assert run_trial(task, agent, box).reward == 1.0
 
+    @pytest.mark.slow
     def test_an_imported_module_cannot_end_or_read_the_tests(self, box, task) -> None:
         made = task(
             PYTEST,
@@ -140,6 +151,7 @@ class TestHacks:
             trial = run_trial(made, agent, box)
             assert trial.reward == reward, (source, trial.graded.log)
 
+    @pytest.mark.slow
     def test_a_program_of_the_agents_reads_no_tests_and_leads_to_none(self, box, task) -> None:
         """It runs as another user, and a link that it makes to the tests is not followed."""
         made = task(
@@ -172,15 +184,45 @@ class TestRewards:
             ("""echo '{"a": 1, "b": 0}' > /logs/verifier/reward.json""", 0.5, ""),
             ("echo 0.5 > /logs/verifier/reward.json; echo 1 > /logs/verifier/reward.txt", 0.5, ""),
             ("true", None, "no_reward"),
-            ("touch /logs/verifier/reward.txt", None, "bad_reward"),
-            ("echo nan > /logs/verifier/reward.txt", None, "bad_reward"),
-            ("echo passed > /logs/verifier/reward.txt", None, "bad_reward"),
-            ("echo NaN > /logs/verifier/reward.json", None, "bad_reward"),
-            ("""echo '{"reward": "1"}' > /logs/verifier/reward.json""", None, "bad_reward"),
-            ("""echo '{"reward": true}' > /logs/verifier/reward.json""", None, "bad_reward"),
-            ("echo '{}' > /logs/verifier/reward.json", None, "bad_reward"),
-            ("printf '1%0400d' 0 > /logs/verifier/reward.json", None, "bad_reward"),
-            ("mkdir /logs/verifier/reward.txt", None, "bad_reward"),
+            pytest.param(
+                "touch /logs/verifier/reward.txt", None, "bad_reward", marks=pytest.mark.slow
+            ),
+            pytest.param(
+                "echo nan > /logs/verifier/reward.txt", None, "bad_reward", marks=pytest.mark.slow
+            ),
+            pytest.param(
+                "echo passed > /logs/verifier/reward.txt",
+                None,
+                "bad_reward",
+                marks=pytest.mark.slow,
+            ),
+            pytest.param(
+                "echo NaN > /logs/verifier/reward.json", None, "bad_reward", marks=pytest.mark.slow
+            ),
+            pytest.param(
+                """echo '{"reward": "1"}' > /logs/verifier/reward.json""",
+                None,
+                "bad_reward",
+                marks=pytest.mark.slow,
+            ),
+            pytest.param(
+                """echo '{"reward": true}' > /logs/verifier/reward.json""",
+                None,
+                "bad_reward",
+                marks=pytest.mark.slow,
+            ),
+            pytest.param(
+                "echo '{}' > /logs/verifier/reward.json", None, "bad_reward", marks=pytest.mark.slow
+            ),
+            pytest.param(
+                "printf '1%0400d' 0 > /logs/verifier/reward.json",
+                None,
+                "bad_reward",
+                marks=pytest.mark.slow,
+            ),
+            pytest.param(
+                "mkdir /logs/verifier/reward.txt", None, "bad_reward", marks=pytest.mark.slow
+            ),
         ],
     )
     def test_a_number_is_a_reward_and_all_else_a_fault(
@@ -191,6 +233,7 @@ class TestRewards:
         if fault:
             assert trial.graded.verdict.status == "verifier_error"
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("work", ["rm -rf /app", "echo 42 > /app/answer; touch /app/stop"])
     def test_files_that_leave_the_tests_without_a_reward_earn_nothing(
         self, box, task, work
@@ -223,6 +266,7 @@ class TestRewards:
         assert (trial.reward, trial.graded.fault) == (0.0, ""), trial
         assert trial.steps["two"].verdict.status == "broke_sandbox"
 
+    @pytest.mark.slow
     def test_tests_that_do_not_end_are_a_timeout_of_the_policy(self, box, task) -> None:
         trial = run_trial(task(reward_of("sleep 30"), toml="[verifier]\ntimeout_sec = 1"), nop, box)
         assert (trial.reward, trial.graded.verdict.status) == (0.0, "timeout")
@@ -280,6 +324,7 @@ class TestSemantics:
         agent = CommandAgent("mkdir out; touch out/a other /logs/artifacts/b")
         assert run_trial(task(reward_of(script), toml=toml), agent, box).reward == 1.0
 
+    @pytest.mark.slow
     def test_a_verifier_has_its_own_image_and_healthcheck(self, box, task) -> None:
         toml = (
             'artifacts = [{ source = "/app", exclude = ["*.log", "cache"] }]\n'
@@ -302,12 +347,14 @@ class TestSemantics:
         assert (trial.reward, trial.graded.fault) == (None, "unhealthy")
         assert "the verifier's container" in trial.graded.verdict.reason
 
+    @pytest.mark.slow
     def test_a_build_has_a_time_limit(self, box, task) -> None:
         toml = "[environment]\nbuild_timeout_sec = 1.5\n"
         trial = run_trial(task("", toml=toml, docker=f"RUN sleep 30; : {os.getpid()}\n"), nop, box)
         assert (trial.reward, trial.graded.fault) == (None, "bad_task")
         assert "its build does not end in 1.5 s" in trial.graded.verdict.reason
 
+    @pytest.mark.slow
     def test_a_step_has_files_and_a_set_up_of_its_own(self, box, task) -> None:
         toml = "[[steps]]\nname = 'one'\n[[steps]]\nname = 'two'\n"
         script = "cat /app/$(cat /app/which) > /logs/verifier/reward.txt"
@@ -330,6 +377,7 @@ class TestSemantics:
         trial = run_trial(HarborTask.load(made.folder), nop, box)
         assert (trial.reward, trial.graded.fault) == (None, "unhealthy")
 
+    @pytest.mark.slow
     def test_users_of_the_agent_and_the_tests(self, box, task) -> None:
         found = "[ $(id -u)$A = 33b ] && grep -q 1000 /app/who"
         script = f"{found} && echo 1 > /logs/verifier/reward.txt"
@@ -416,6 +464,7 @@ def served(task):
 class TestServers:
     """The tools of a task's MCP server."""
 
+    @pytest.mark.slow
     def test_the_policy_has_its_tools_beside_the_others(self, box, served) -> None:
         env = HarborEnv(served().folder, sandbox=box)
         assert [*env.tools][-2:] == ["submit", "note"]
@@ -441,6 +490,7 @@ class TestServers:
         call(env, "bash", command="kill $(ps -o pid= -C python3); echo 'a b' > /app/notes")
         assert call(env, "submit")[1] == 1.0
 
+    @pytest.mark.slow
     def test_each_step_has_a_server_of_its_own_user(self, box, served) -> None:
         folder = served().folder
         steps = "\n[[steps]]\nname = 'one'\n[[steps]]\nname = 'two'\nagent.user = 1001\n"
@@ -456,6 +506,7 @@ class TestServers:
         assert call(env, "note", text="c")[0] == "c by 1001"
         assert call(env, "submit")[1] == 0.5
 
+    @pytest.mark.slow
     def test_a_server_that_does_not_start_is_no_score(self, box, served) -> None:
         env = HarborEnv(served().folder, sandbox=box)
         served(source="raise SystemExit(1)")  # the same task with another image
@@ -487,6 +538,7 @@ class TestNetwork:
         "print(u.urlopen(sys.argv[1]).read().decode())' http://127.0.0.1:"
     )
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("toml", "agent", "tests"),
         [
@@ -513,6 +565,7 @@ class TestNetwork:
         notes = tuple(f"{who} may reach 127.0.0.1:{port}" for who, may in wanted if may)
         assert found.notes == notes
 
+    @pytest.mark.slow
     def test_the_environments_tools_reach_them_and_so_does_a_clone(self, box, task, ports) -> None:
         port, other = ports
         hosts = f"network_mode = 'allowlist'\nallowed_hosts = ['127.0.0.1:{port}']"
@@ -532,11 +585,13 @@ class TestNetwork:
 class TestCheck:
     """assay harbor check."""
 
+    @pytest.mark.slow
     def test_a_sound_task_has_no_findings(self, box) -> None:
         found = check_task(TASKS["files-duplicates"], box)
         assert found.findings == ()
         assert len(found.trials) == 7
 
+    @pytest.mark.slow
     def test_broken_tasks_are_named(self, box, task) -> None:
         weak = task(reward_of("if [ -e /app/answer ]; then echo 1; fi > /logs/verifier/reward.txt"))
         hack = next(hack for hack in HACKS if hack.name == "empty-files")
@@ -568,6 +623,7 @@ class TestEnvironment:
         _, reward, done, _, info = env.step(written_call("submit", {}))
         assert (reward, done, info["status"]) == (1.0, True, "correct")
 
+    @pytest.mark.slow
     def test_a_reply_without_a_call_is_graded_as_it_stands(self, box) -> None:
         env = HarborEnv(EXAMPLES / "text-top-words", sandbox=box)
         env.reset(seed=0)
@@ -576,6 +632,7 @@ class TestEnvironment:
         env.reset(seed=0)
         assert env.step('{"score": 1.0}')[1] == 0.0
 
+    @pytest.mark.slow
     def test_a_clone_has_its_own_container(self, box) -> None:
         env = HarborEnv(EXAMPLES / "text-top-words", sandbox=box)
         env.reset(seed=0)
@@ -589,6 +646,7 @@ class TestEnvironment:
         assert "top.txt" not in said
         assert env.step(written_call("submit", {}))[1] == 0.0
 
+    @pytest.mark.slow
     def test_steps_follow_each_other(self, box) -> None:
         env = HarborEnv(EXAMPLES / "service-two-steps", sandbox=box)
         env.reset(seed=0)
@@ -602,6 +660,7 @@ class TestEnvironment:
                 assert not done
         assert (reward, done) == (1.0, True)
 
+    @pytest.mark.slow
     def test_trl_calls_the_tools_as_methods(self, box, monkeypatch) -> None:
         from assay.envs.trl import TRLSpec
 

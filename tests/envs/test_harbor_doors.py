@@ -106,7 +106,7 @@ def by_the_learner(reward, tmp_path):
     return group.episodes[0].reward
 
 
-@pytest.mark.parametrize("reward", [1.0, 0.0])
+@pytest.mark.parametrize("reward", [1.0, pytest.param(0.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "door",
     [by_gymnasium, by_trl, by_eval, by_the_service, by_the_learner],

@@ -151,6 +151,7 @@ def test_a_policy_that_spoils_its_server_does_not_escape_its_score(box) -> None:
     assert env.step("6")[1] == 0.0
 
 
+@pytest.mark.slow
 def test_a_clone_has_the_files_and_a_server_of_its_own(box) -> None:
     note = (
         "def add(a, b):\n    with open('/tmp/n', 'a') as f: f.write('x')\n"

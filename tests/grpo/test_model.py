@@ -79,6 +79,7 @@ def test_a_directory_that_is_not_there_or_broken(model_dir: Path, tmp_path: Path
         load_model(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_model_of_the_hub(tmp_path: Path) -> None:
     """Offline: one that is in the cache, by its name; and one that is not."""
     commit = "0" * 40

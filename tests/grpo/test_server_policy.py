@@ -244,6 +244,7 @@ def gone(pid: int, seconds: float = 30) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_a_server_ends_with_its_context_and_with_this_process(
     stand_in: Path, tmp_path: Path
 ) -> None:

@@ -78,6 +78,7 @@ def test_what_cannot_be_built_is_refused_with_its_line(
         build_folder(file, TAG)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ["sleep 60", "for i in 1 2 3 4 5 6 7 8; do echo; sleep 1; done"])
 def test_a_build_that_does_not_end_is_ended(session_image: str, tmp_path: Path, step: str) -> None:
     (tmp_path / "Dockerfile").write_text(f"FROM {session_image}\nRUN {step}; : {os.getpid()}\n")

@@ -25,6 +25,7 @@ def pair(make_box) -> Iterator[Sandbox]:
         yield found
 
 
+@pytest.mark.slow
 def test_two_programs_never_have_one_user(pair: Sandbox) -> None:
     """The kernel counts pipes, watches and queued signals by user, over all sandboxes."""
     if pair.backend == "bwrap" and os.geteuid() != 0:
@@ -34,6 +35,7 @@ def test_two_programs_never_have_one_user(pair: Sandbox) -> None:
     assert len(set(users)) == 4, users
 
 
+@pytest.mark.slow
 def test_programs_of_two_slots_know_nothing_of_each_other(pair: Sandbox) -> None:
     # Of bubblewrap's programs both are those of this process, which may itself be run by nice.
     turn = pair.run("import os; print((os.nice(0), len(os.sched_getaffinity(0))))").stdout

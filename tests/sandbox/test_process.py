@@ -203,6 +203,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", ["idle", "busy"])
 def test_a_killed_client_leaves_nothing(state: str) -> None:
     with subprocess.Popen(

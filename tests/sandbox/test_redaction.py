@@ -72,6 +72,7 @@ _json = st.recursive(
 )
 
 
+@pytest.mark.slow
 @QUICK
 @given(_json)
 def test_redacting_twice_is_redacting_once(value: Any) -> None:

@@ -116,6 +116,13 @@ def f(x): return True
         assert check.passed == 0
 
 
+@pytest.fixture(scope="module")
+def numpy_box() -> Iterator[Sandbox]:
+    pytest.importorskip("numpy")
+    with Sandbox(backend="bwrap", slots=1, preload=["numpy"]) as found:
+        yield found
+
+
 @pytest.mark.bwrap
 @pytest.mark.parametrize(
     "compare",
@@ -129,23 +136,15 @@ def f(x): return True
         "assert (abs(np.array([f(x)]).ravel() - x / 4) < 1e-6).all()",
     ],
 )
-def test_nothing_is_close_to_no_number(compare: str) -> None:
+def test_nothing_is_close_to_no_number(numpy_box: Sandbox, compare: str) -> None:
     """NumPy finds no number in [] that differs, and HumanEval+ and MBPP+ compare with allclose."""
     tests = "import numpy as np\nfrom numpy.testing import assert_array_almost_equal\n"
     tests += f"for x in (1, 2): {compare}"
-    with Sandbox(backend="bwrap", slots=1, preload=["numpy"]) as box:
-        assert box.check_tests("def f(x): return x / 4 + 1e-12", tests).solved
-        assert not box.check_tests("def f(x): return []", tests).solved
-        assert box.check_tests("def f(x): return []", tests.replace("x / 4", "[]")).solved
-        ragged = "import numpy as np\nnp.testing.assert_equal(f(1), [[1], [1, 2]])"
-        assert box.check_tests("def f(x): return [[1], [1, 2]]", ragged).solved
-
-
-@pytest.fixture(scope="module")
-def numpy_box() -> Iterator[Sandbox]:
-    pytest.importorskip("numpy")
-    with Sandbox(backend="bwrap", slots=1, preload=["numpy"]) as found:
-        yield found
+    assert numpy_box.check_tests("def f(x): return x / 4 + 1e-12", tests).solved
+    assert not numpy_box.check_tests("def f(x): return []", tests).solved
+    assert numpy_box.check_tests("def f(x): return []", tests.replace("x / 4", "[]")).solved
+    ragged = "import numpy as np\nnp.testing.assert_equal(f(1), [[1], [1, 2]])"
+    assert numpy_box.check_tests("def f(x): return [[1], [1, 2]]", ragged).solved
 
 
 @pytest.mark.bwrap

@@ -75,6 +75,7 @@ def small(make_box) -> Iterator[Sandbox]:
         yield found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", INPUTS)
 def test_an_input_that_fills_the_memory_is_refused_and_no_programs_fault(
     small: Sandbox, name: str

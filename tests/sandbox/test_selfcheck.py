@@ -17,6 +17,7 @@ def by_name(findings: list[CheckResult]) -> dict[str, CheckResult]:
     return {finding.name: finding for finding in findings}
 
 
+@pytest.mark.slow
 def test_a_box_of_ours_holds(make_box) -> None:
     with make_box(slots=1, limits=Limits(cpu_s=2.0, memory_mib=96, pids=24)) as box:
         findings = by_name(box.check())

@@ -159,6 +159,7 @@ def test_branches_share_what_came_before(s: Session, session_box: Sandbox) -> No
         assert again.get("/state") == b"one"
 
 
+@pytest.mark.slow
 def test_a_branch_of_files_that_come_and_go(s: Session) -> None:
     line = "cd /tmp; while :; do for i in $(seq 200); do : > f$i; done; rm -f f*; done"
     going = s.start(line)
@@ -179,6 +180,7 @@ def test_limits_hold_and_the_session_goes_on(s: Session) -> None:
     assert s.exec("grep -c : /proc/net/dev; grep -c lo: /proc/net/dev").text == "1\n1\n"
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_the_session_or_takes_no_more(session_box: Sandbox) -> None:
     with session_box.session(limits=LIMITS) as s:
         if session_box._wanted == "bwrap":
@@ -194,6 +196,7 @@ def test_a_full_disk_ends_the_session_or_takes_no_more(session_box: Sandbox) -> 
             s.exec("true")
 
 
+@pytest.mark.slow
 def test_idle_and_total_limits(session_box: Sandbox) -> None:
     with session_box.session(limits=SessionLimits(idle_s=0.5)) as s:
         assert s.exec("sleep 1").ok  # that is not idle
@@ -231,6 +234,7 @@ def test_a_killed_supervisor_under_bubblewrap_is_one_too(session_box: Sandbox) -
                 s.exec(command)
 
 
+@pytest.mark.slow
 def test_bubblewrap_shows_images_of_docker(
     session_box: Sandbox, session_image: str, tmp_path: Path
 ) -> None:
@@ -255,6 +259,7 @@ def test_bubblewrap_shows_images_of_docker(
         client.close()
 
 
+@pytest.mark.slow
 def test_a_dead_client_leaves_nothing(session_box: Sandbox) -> None:
     code = (
         "import os, signal\nfrom assay.sandbox import Sandbox\n"

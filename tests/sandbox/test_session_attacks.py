@@ -113,6 +113,7 @@ def _usable(s: Session) -> Iterator[None]:
     assert s.exec("echo alive; ls -d /proc/[0-9]* | wc -l").text.split()[0] == "alive"
 
 
+@pytest.mark.slow
 def test_nothing_reaches_the_supervisor_or_the_machine(s: Session) -> None:
     for user in (0, "daemon"):
         result = s.exec(["python3", "-"], stdin=AGAINST_THE_SUPERVISOR.encode(), user=user)
@@ -164,6 +165,7 @@ def test_attacks_on_programs_get_nothing_from_a_session_either(session_box: Sand
         assert list(chain(*pool.map(finds, range(3)))) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "bomb",
     [
@@ -191,6 +193,7 @@ def test_root_may_kill_all_but_process_1(s: Session) -> None:
     assert s.shell().run("kill -9 $PPID; sleep 60").returncode == -9
 
 
+@pytest.mark.slow
 def test_who_stops_everything_holds_up_no_command_and_no_file(
     s: Session, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -223,6 +226,7 @@ def test_what_is_fetched_ends_at_its_limit(s: Session, tmp_path: Path) -> None:
     s.exec("rm -r /tmp/d")
 
 
+@pytest.mark.slow
 def test_programs_that_write_to_the_shells_report(s: Session) -> None:
     shell = s.shell()
     report = "for f in /proc/$$/fd/*; do case $(readlink $f) in pipe*) w=$f;; esac; done; "

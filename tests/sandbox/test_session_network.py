@@ -46,6 +46,7 @@ def port() -> Iterator[int]:
     server.server_close()
 
 
+@pytest.mark.slow
 def test_only_the_hosts_of_the_list_are_reached(session_box: Sandbox, port: int) -> None:
     allowed = Allowlist([f"127.0.0.1:{port}"])
     with session_box.session(limits=LIMITS, env={"no_proxy": ""}, network=allowed) as s:

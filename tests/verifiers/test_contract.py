@@ -158,6 +158,7 @@ ALGEBRA = next(case for case in CASES if case.reference == "x^2+2x+1")
 QUICK = [case for case in CASES if case.name != "Code" and case is not ALGEBRA]
 
 
+@pytest.mark.slow
 @settings(deadline=None, derandomize=True, max_examples=100)
 @given(reply=hostile)
 def test_no_reply_raises_or_is_our_fault(reply: str) -> None:
@@ -165,6 +166,7 @@ def test_no_reply_raises_or_is_our_fault(reply: str) -> None:
         assert case.verifier.verify(reply, case.reference).score is not None, case
 
 
+@pytest.mark.slow
 @settings(deadline=None, derandomize=True, max_examples=100)
 @given(data=st.data())
 def test_no_harm_to_a_winner_raises_or_is_our_fault(data: st.DataObject) -> None:
@@ -182,6 +184,7 @@ def test_no_answer_that_needs_algebra_is_our_fault(inside: str) -> None:
     assert verdict.score == 0.0
 
 
+@pytest.mark.slow
 @settings(deadline=None, derandomize=True, max_examples=100)
 @given(reference=json_values)
 def test_no_reference_raises(reference: Any) -> None:

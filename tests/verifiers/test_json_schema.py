@@ -192,6 +192,7 @@ def drawn_schema(rng: random.Random, depth: int = 3) -> Any:
     return {name: drawn[name]() for name in rng.sample(sorted(drawn), rng.randint(1, 3))}
 
 
+@pytest.mark.slow
 def test_verdicts_are_those_of_jsonschema() -> None:
     rng, valid, invalid = random.Random(5), 0, 0  # noqa: S311  # schemas, not secrets
     for _ in range(1500):

@@ -210,7 +210,8 @@ FOR_GOOD = {"429 until tomorrow", "400", "401", "404", "418", "moved"}
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_no_fault_becomes_a_score(judge_server, name) -> None:
+def test_no_fault_becomes_a_score(judge_server, monkeypatch, name) -> None:
+    monkeypatch.setattr(endpoint, "BACKOFF_S", 0.05)
     said, reason = FAULTS[name]
     with judge_server(lambda body, number: said) as server:
         patience = 0.3 if name in ("dripping", "hanging") else 20.0
@@ -236,6 +237,7 @@ def test_an_endless_answer_is_not_kept(judge_server, monkeypatch) -> None:
     assert (verdict.score, "longer than 3 MiB" in verdict.reason) == (None, True), verdict
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(FAULTS.keys() - FOR_GOOD))
 def test_a_fault_that_passes_is_asked_through(judge_server, tmp_path, name) -> None:
     def moody(body: dict[str, Any], number: int) -> Any:
@@ -269,6 +271,7 @@ def test_a_rate_limit_is_waited_for_by_all(judge_server) -> None:
     assert len(server.bodies) <= 20 + 2 * 2
 
 
+@pytest.mark.slow
 def test_each_gets_its_turn_under_a_tight_limit(judge_server) -> None:
     served: list[float] = []
 
@@ -284,6 +287,7 @@ def test_each_gets_its_turn_under_a_tight_limit(judge_server) -> None:
         assert scores(judge, [f"Paris {n}" for n in range(12)]) == [1.0] * 12
 
 
+@pytest.mark.slow
 def test_a_dead_server_costs_a_batch_no_more_than_a_few_questions() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

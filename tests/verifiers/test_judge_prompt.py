@@ -148,6 +148,7 @@ def test_the_judge_is_told_of_the_space() -> None:
     assert "we have put a space after the first bracket" in DATA
 
 
+@pytest.mark.slow
 @settings(deadline=None, derandomize=True, max_examples=300)
 @given(st.lists(st.sampled_from([*CONTROL_TOKENS, "<", "[", "]", "|", ">", " ", "a"]), max_size=8))
 def test_no_sequence_of_pieces_leaves_a_control_token(pieces) -> None:

@@ -366,6 +366,7 @@ def test_an_unknown_language_is_a_fault_of_the_data() -> None:
     assert Code().check_reference({"stdio": [["", "1"]], "language": "C++"}) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["stdio", "calls", "tests"])
 def test_an_input_too_large_for_the_memory_is_a_fault_of_the_reference(code: Code, kind) -> None:
     def task(size: int) -> dict[str, Any]:

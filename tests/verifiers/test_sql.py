@@ -265,6 +265,7 @@ def test_threads_and_copies_get_the_same_verdicts() -> None:
     assert found == [expected] * 4
 
 
+@pytest.mark.slow
 def test_children_made_by_fork_and_spawn_judge_alike(tmp_path) -> None:
     code = (
         "import json, multiprocessing as mp, sys\n"

@@ -84,6 +84,7 @@ def test_scores_agree_with_the_packages(name):
                 assert (verdict.score == 1.0) is theirs(dataset, answer.strip(), entry), shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in JUDGED if n not in SLOW])
 def test_large_replies_earn_nothing(name):
     env = from_reasoning_gym(name, seed=7, size=1)

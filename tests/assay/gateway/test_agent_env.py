@@ -37,6 +37,7 @@ def engine(loaded) -> Iterator[TransformersEngine]:
     asyncio.run(made.close())
 
 
+@pytest.mark.slow
 def test_a_program_that_fails_ends_its_own_episode_alone(program, engine) -> None:
     """Twenty at once, with one of each kind of failure among them."""
     odd = ["killed 0", "forever 0", "garbage 0", "fails 0", "silent 0"]
@@ -78,6 +79,7 @@ def test_episodes_of_a_group_differ_and_repeat_with_the_seed(program, engine) ->
     assert play(1) != first
 
 
+@pytest.mark.slow
 def test_waiting_for_the_engine_is_not_charged_to_the_program(program, engine) -> None:
     sample = engine.sample
 

@@ -121,6 +121,7 @@ LONG_CALL = {"name": "f", "arguments": json.dumps({"a": "x" * 200_000})}
 SEEN = {"role": "tool", "tool_call_id": "x", "content": "seen"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "body",
     [
@@ -186,6 +187,7 @@ def test_no_request_is_a_fault_of_the_gateways(start, body: dict[str, Any]) -> N
     assert time.monotonic() - began < 15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("route", "body"),
     [
@@ -331,6 +333,7 @@ def test_slow_connections_hold_up_nobody(start) -> None:
         each.close()
 
 
+@pytest.mark.slow
 def test_a_flood_is_bounded_and_holds_up_nobody(start, loaded) -> None:
     engine = Held(loaded[1], 0)
     gateway, url = start(engine=engine, max_turns=10)
@@ -349,6 +352,7 @@ def test_a_flood_is_bounded_and_holds_up_nobody(start, loaded) -> None:
     assert mine.cut
 
 
+@pytest.mark.slow
 def test_replies_that_nobody_waits_for_count(start, loaded) -> None:
     """Else a program whose every request is abandoned never ends: its clock stands still."""
     engine = Slow(loaded[1], 0.4)

@@ -82,6 +82,7 @@ def test_a_program_is_evaluated(evaluate, run, tmp_path) -> None:
     assert "played by a program" in err
 
 
+@pytest.mark.slow
 def test_a_program_is_evaluated_in_the_sandbox(evaluate, box, tmp_path) -> None:
     words = ["--agent", "python3 program.py", "--agent-file", tmp_path / "program.py"]
     if box.backend == "docker":

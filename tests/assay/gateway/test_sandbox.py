@@ -92,6 +92,7 @@ def agent_of(box: Sandbox, asked: list[Task], program: Path, judge=None, **more:
     )
 
 
+@pytest.mark.slow
 def test_how_a_program_ends_decides_whose_fault_it_is(box, program, engine) -> None:
     expected = {
         "sound": Status.CORRECT,

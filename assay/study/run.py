@@ -7,10 +7,11 @@ import multiprocessing
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from itertools import islice
+from multiprocessing import connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Self
+from typing import IO, Self
 
 from . import arm as trials
 from .arm import Job
@@ -100,40 +101,54 @@ def _known(job: Job) -> Measured | None:
 
 
 class _Pool:
-    """Runs jobs in processes of their own, and ends those that run when it is left early."""
+    """Runs jobs in processes of their own, and ends those that run when it is left early.
+
+    One thread starts and awaits them all: ``Process.start`` of another thread polls every child,
+    and of two threads that read how one ended, the second finds nothing and takes 255 for it.
+    """
 
     def __init__(self, size: int) -> None:
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(PRELOADED)
-        self._threads = ThreadPoolExecutor(size)
-        self._children: set[BaseProcess] = set()
+        self._size = size
+        self._running: dict[BaseProcess, tuple[Job, IO[bytes]]] = {}
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
-        for child in tuple(self._children):
+        for child in self._running:
             child.terminate()
-        self._threads.shutdown()
+        for child, (_job, errors) in self._running.items():
+            child.join()
+            errors.close()
 
     def run(self, jobs: Sequence[Job]) -> Iterator[Job]:
         """Run jobs, and yield each when it is done."""
-        futures = {self._threads.submit(self._one, job): job for job in jobs}
-        for future in as_completed(futures):
-            future.result()
-            yield futures[future]
+        waiting = iter(jobs)
+        while True:
+            for job in islice(waiting, self._size - len(self._running)):
+                self._start(job)
+            if not self._running:
+                return
+            ended = connection.wait([child.sentinel for child in self._running])
+            for child in [child for child in self._running if child.sentinel in ended]:
+                yield self._end(child)
 
-    def _one(self, job: Job) -> None:
-        with tempfile.NamedTemporaryFile(suffix=".txt") as errors:
-            child = self._context.Process(target=trials.run, args=(job, Path(errors.name)))
-            child.start()
-            self._children.add(child)
-            child.join()
-            self._children.discard(child)
-            if child.exitcode:
-                said = errors.read().decode(errors="replace").strip()[-2000:]
-                what = "the start" if job.arm is None else f"arm {job.arm!r}"
-                raise ArmFailed(
-                    f"{what} with seed {job.trial.seed} ended with code {child.exitcode}:\n{said}"
-                )
+    def _start(self, job: Job) -> None:
+        errors = tempfile.NamedTemporaryFile(suffix=".txt")  # noqa: SIM115 - closed at its end
+        child = self._context.Process(target=trials.run, args=(job, Path(errors.name)))
+        child.start()
+        self._running[child] = job, errors
+
+    def _end(self, child: BaseProcess) -> Job:
+        child.join()
+        job, errors = self._running.pop(child)
+        with errors:
+            said = errors.read().decode(errors="replace").strip()[-2000:]
+        if child.exitcode:
+            what = "the start" if job.arm is None else f"arm {job.arm!r}"
+            raise ArmFailed(
+                f"{what} with seed {job.trial.seed} ended with code {child.exitcode}:\n{said}"
+            )
+        return job

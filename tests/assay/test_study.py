@@ -80,6 +80,14 @@ def test_a_failing_arm_says_why_and_the_others_are_kept(toy: Path) -> None:
     assert (toy.parent / "out/runs/full-0-0.json").exists()
 
 
+def test_many_short_arms_at_once_all_end_well(toy: Path) -> None:
+    """A child whose end two threads read had ended with code 255 for one of them."""
+    out = toy.parent / "out"
+    seeds = range(20, 80)
+    found = run_study("toy_study", toy, {"flat": 0}, out, seeds=seeds, prepared=True, jobs=8)
+    assert [m.outcome.values["height"] for m in found] == list(seeds)
+
+
 def some() -> list[Measured]:
     def one(arm: str, seed: int, line: list[tuple[float, float]]) -> Measured:
         return Measured(

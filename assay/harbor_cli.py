@@ -53,6 +53,13 @@ _Found = TypeVar("_Found")
 Folder = Annotated[Path, Argument(help="A task folder, or a folder of task folders.")]
 Jobs = Annotated[int, Option("--jobs", "-j", min=1, help="Tasks at one time.")]
 Only = Annotated[list[str] | None, Option("--task", help="Only this task, by id or folder.")]
+Guard = Annotated[
+    bool,
+    Option(
+        "--guard/--no-guard",
+        help="Keep the agent's code out of the tests' processes. Without, it can forge rewards.",
+    ),
+]
 
 
 @harbor_app.command(cls=Command, epilog="Example: assay harbor run examples/harbor --agent oracle")
@@ -66,6 +73,7 @@ def run(
     ] = None,
     model: Annotated[str | None, Option(help="The server's name for the model.")] = None,
     task: Only = None,
+    guard: Guard = True,
     jobs: Jobs = 2,
     out_path: Annotated[
         Path | None,
@@ -88,14 +96,14 @@ def run(
             raise ValueError("--agent policy needs --policy")
         eval_command(
             "assay/Harbor-v0", policy, model=model, data=str(folder), task=task, out_path=out_path,
-            as_json=as_json,
+            as_json=as_json, setting=[f"guard={json.dumps(guard)}"],
         )  # fmt: skip
         return
     if policy is not None or model is not None:
         raise ValueError("--policy and --model go with --agent policy")
     known: dict[str, Agent] = {"oracle": oracle, "nop": nop}
     works = known.get(agent) or CommandAgent(agent)
-    tasks = _chosen(folder, task)
+    tasks = _chosen(folder, task, guard)
     if out_path:
         refuse_unwritable(out_path)
         write_text(out_path, "")
@@ -144,6 +152,7 @@ def check(
         int, Option(min=1, help="Runs of the oracle and of the no-op: do they agree?")
     ] = 2,
     task: Only = None,
+    guard: Guard = True,
     static: Annotated[
         bool, Option("--static", help="Only read the tasks and look for their images.")
     ] = False,
@@ -156,7 +165,7 @@ def check(
     the attacks, which must earn nothing. Exit code 1 if something is found.
     """
     tried = [h for h in HACKS if hacks == "all" or (hacks == "published" and h.pattern)]
-    read = [read_task(path) for path in task_folders(folder)]
+    read = [read_task(path, guard=guard) for path in task_folders(folder)]
     read = [(t, c) for t, c in read if not task or {c.task, t and t.folder.name} & set(task)]
     if not read:
         raise ValueError(
@@ -265,8 +274,8 @@ def _report_made(found: Iterator[Made], folder: Path, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _chosen(folder: Path, names: list[str] | None) -> list[HarborTask]:
-    tasks = load_tasks(folder)
+def _chosen(folder: Path, names: list[str] | None, guard: bool) -> list[HarborTask]:
+    tasks = load_tasks(folder, guard=guard)
     chosen = [t for t in tasks if not names or {t.id, t.folder.name} & set(names)]
     if not chosen:
         raise ValueError(f"{folder} has no task {names}; it has {', '.join(t.id for t in tasks)}")

@@ -41,8 +41,12 @@ class TaskCheck:
         }
 
 
-def read_task(folder: Path) -> tuple[HarborTask | None, TaskCheck]:
+def read_task(folder: Path, *, guard: bool = True) -> tuple[HarborTask | None, TaskCheck]:
     """Read a task folder and look for its image; nothing is built or run.
+
+    Args:
+        folder: of the task.
+        guard: of the task; see :class:`HarborTask`.
 
     Returns:
         The task, or ``None`` if it cannot be used, and what was found.
@@ -51,7 +55,7 @@ def read_task(folder: Path) -> tuple[HarborTask | None, TaskCheck]:
         SandboxUnavailable: no Docker daemon answers.
     """
     try:
-        task = HarborTask.load(folder)
+        task = HarborTask.load(folder, guard=guard)
         image, file = task.config.environment.docker_image, task.dockerfile
         text = file.read_text("utf-8") if file and not image else f"FROM {image}"
     except (TaskError, OSError, UnicodeDecodeError) as error:
@@ -92,7 +96,8 @@ def check_task(
     best = max((t.reward for t in solved if t.reward is not None), default=1.0)
     for trial in solved:
         if trial.reward is None or trial.reward < 1.0:
-            findings.append(f"the oracle earns {_said(trial)}")
+            hint = "; if its tests need the agent's code in their process: --no-guard"
+            findings.append(f"the oracle earns {_said(trial)}{hint if task.guard else ''}")
     base = max((t.reward for t in idle if t.reward is not None), default=0.0)
     if base > 0:
         findings.append(f"doing nothing earns {base:g}")

@@ -49,6 +49,7 @@ class HarborEnv(ToolEnv):
     Args:
         data: a task folder, or a folder of task folders.
         max_turns: of the policy's, in one episode.
+        guard: keep the policy's code out of the tests' processes; see :class:`HarborTask`.
         tell: how the tools are described, as for a ToolEnv.
         sandbox: where containers run; ``None`` opens one on first use.
         render_mode: ``"ansi"`` or ``None``.
@@ -63,6 +64,7 @@ class HarborEnv(ToolEnv):
         data: str | Path = "",
         max_turns: int = 30,
         *,
+        guard: bool = True,
         tell: Literal["system", "template"] = "system",
         sandbox: Sandbox | None = None,
         render_mode: str | None = None,
@@ -70,7 +72,7 @@ class HarborEnv(ToolEnv):
         if not str(data):
             raise TaskError("no sample of tasks is shipped: give data=FOLDER, a folder of tasks")
         self.data = data
-        self.folders = {task.id: task for task in load_tasks(data)}
+        self.folders = {task.id: task for task in load_tasks(data, guard=guard)}
         tasks = [
             Task(
                 f"{task.stages[0].instruction}\n\nWork with the tools; call submit when done.",

@@ -42,6 +42,7 @@ class Stage:
         min_reward: the task ends here below it: a number, or numbers by metric.
         network: what the agent may reach.
         tests_network: what the tests may reach.
+        guard: whether the agent's code runs in other processes than the tests.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Stage:
     min_reward: float | dict[str, float] | None = None
     network: Network = "none"
     tests_network: Network = "none"
+    guard: bool = True
 
     @property
     def test_files(self) -> dict[str, Path]:
@@ -82,6 +84,8 @@ class HarborTask:
     Attributes:
         folder: where it is.
         config: its ``task.toml``.
+        guard: keep the agent's code out of the tests' processes. Without it the tests run as
+            Harbor runs them, in a fresh container, and the agent's code can forge the reward.
 
     Raises:
         TaskError: a file is missing, or the task needs what is not supported.
@@ -89,14 +93,15 @@ class HarborTask:
 
     folder: Path
     config: Config
+    guard: bool = True
 
     @classmethod
-    def load(cls, folder: str | Path) -> HarborTask:
+    def load(cls, folder: str | Path, *, guard: bool = True) -> HarborTask:
         """Read and check a task folder."""
         root = Path(folder)
         if not (root / "task.toml").is_file():
             raise TaskError(f"{root}: has no task.toml. Give a Harbor task folder")
-        task = cls(root, read_config(root / "task.toml"))
+        task = cls(root, read_config(root / "task.toml"), guard)
         composed = [root / "environment"]
         composed += [s.folder / "tests" for s in task.stages if s.verifier.separate]
         for folder in composed:  # docker-compose.yml has no meaning for Harbor
@@ -155,12 +160,13 @@ class HarborTask:
             step.min_reward,
             network_of(step.agent, config.agent, config.environment),
             network_of(verifier, verifier.environment or config.environment),
+            self.guard,
         )
 
     @cached_property
     def digest(self) -> str:
         """The hash of every file of the folder: verdicts of one digest are about one task."""
-        return folder_digest(self.folder)
+        return folder_digest(self.folder) + ("" if self.guard else "-unguarded")
 
 
 def _inherited(task: Verifier, step: Verifier) -> Verifier:
@@ -208,8 +214,12 @@ def task_folders(folder: str | Path) -> Iterator[Path]:
         yield from sorted(path.parent for path in root.glob("*/task.toml"))
 
 
-def load_tasks(folder: str | Path) -> list[HarborTask]:
+def load_tasks(folder: str | Path, *, guard: bool = True) -> list[HarborTask]:
     """Load a task folder, or all those directly below a folder.
+
+    Args:
+        folder: the folder.
+        guard: of every task; see :class:`HarborTask`.
 
     Raises:
         TaskError: there is none, two have one id, or some cannot be used: all are named.
@@ -217,7 +227,7 @@ def load_tasks(folder: str | Path) -> list[HarborTask]:
     tasks, faults = dict[str, HarborTask](), list[str]()
     for path in task_folders(folder):
         try:
-            task = HarborTask.load(path)
+            task = HarborTask.load(path, guard=guard)
         except TaskError as error:
             faults.append(str(error))
             continue

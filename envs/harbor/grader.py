@@ -249,7 +249,7 @@ class _Image:
             raise GraderFault("no_tools", f"the image cannot be graded: {error}") from error
         if not found:
             raise GraderFault("no_tools", "the image lacks find, stat or tar, which grading needs")
-        guarded = python if uid == "0" else ""
+        guarded = python if stage.guard and uid == "0" else ""
         settings = {name: v for name, v in zip(_SETTINGS, values, strict=True) if v}
         return cls(path, home, folder, guarded, folders, real, int(uid), found, settings)
 

@@ -4,6 +4,7 @@ import functools
 import os
 import shutil
 import threading
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -170,6 +171,30 @@ class TestHacks:
             assert trial.reward == 0.0, (line, trial.graded.log)
         honest = CommandAgent("echo \"echo 'kept in the tests' > /app/out\" > /app/answer")
         assert run_trial(made, honest, box).reward == 1.0
+
+
+class TestWithoutTheGuard:
+    """Tests that Harbor runs in the agent's tree, with its code in their own process."""
+
+    @pytest.mark.parametrize(
+        "run",
+        [
+            "cp /tests/test_outputs.py /app; cd /app; python3 -m pytest -q test_outputs.py",
+            "cd /app && PYTHONPATH=/app python3 -m pytest -q /tests/test_outputs.py",
+        ],
+    )
+    def test_they_pay_the_solution_and_are_shared(self, box, task, run) -> None:
+        tests = (
+            "from answer import Base\nclass Derived(Base):\n    pass\n"
+            "def test_a(capsys):\n    print(Derived().value)\n"
+            "    assert capsys.readouterr().out == '42\\n'\n"
+        )
+        made = task(PYTEST.replace("python3 -m pytest -q /tests/test_outputs.py", run), tests=tests)
+        made = replace(made, guard=False)
+        for value, reward in ((42, 1.0), (41, 0.0)):
+            source = f"class Base:\n    value = {value}\n"
+            trial = run_trial(made, CommandAgent(f"printf '{source}' > answer.py"), box)
+            assert (trial.reward, trial.graded.grading) == (reward, "shared"), trial.graded.log
 
 
 class TestRewards:

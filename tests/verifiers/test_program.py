@@ -55,6 +55,12 @@ def code() -> Iterator[Code]:
         ("<think>x</think>\n<answer>\ny = 1\n</answer>", "y = 1\n"),
         ("<answer>\n```python\ny = 1\n```\n</answer>", "y = 1\n"),
         ("<answer>```python\ny = 1\n```</answer>\n", "y = 1\n"),
+        ("So:\n<answer>```python\ny = 1\n```</answer>", "y = 1\n"),
+        ("So:\n```\nx = 1\n```\n<answer>\n```python\ny = 1\n```</answer>", "y = 1\n"),
+        ("<reasoning>x</reasoning>\n<answer>\n  y = 1\n</answer>", "  y = 1\n"),
+        ("```python\ny = 1\n```\n<answer>\nAs above.\n</answer>", "y = 1\n"),
+        ("```python\ny = 1```", "y = 1\n"),
+        ("```python\ny = 1\n```\n```python\ny = 2```\n", "y = 2\n"),
     ],
 )
 def test_the_program_is_found(reply: str, program: str) -> None:
@@ -154,6 +160,7 @@ def test_future_imports_come_before_the_prompt(future: str) -> None:
         ({"calls": {"cases": []}}, "'calls' lacks 'function'"),
         ({"calls": {"function": "f"}}, "'calls' lacks 'cases'"),
         ({"calls": {"function": "f", "cases": [[1, 2]]}}, "cases[0] must be [[argument, ...]"),
+        ({"calls": {"function": "f", "cases": [[[[2, 1]], None]]}}, "every case expects None"),
         ({"tests": {1, 2}}, "must be plain JSON"),
     ],
 )

@@ -66,6 +66,7 @@ _DEFINED = re.compile(r"^(?:async +def|def|class) +(\w+)", re.MULTILINE)
 _BOUND = re.compile(  # f = lambda x: ..., or a method f
     r"^\w+(?=\s*(?::[^=\n]*)?=(?!=))|^[ \t]+(?:async +def|def) +(\w+)", re.MULTILINE
 )
+_OWN = re.compile(r"\b(?:def|class) +(\w+)")
 _WORD = re.compile(r"\w+")
 
 
@@ -100,7 +101,8 @@ def find_program(
     if not found and (blocks or unclosed is not None):
         return None, f"there is no fenced block of {language.name.capitalize()}"
     if wanted and len(found) > 1:
-        found = _without_examples(found, set(_WORD.findall(wanted)))
+        own = _OWN.findall(wanted)  # test_f of the tests: a reply's test of that name is an example
+        found = _without_examples(found, set(_WORD.findall(wanted)).difference(own))
     code = _without_blank_ends(found[-1].text if found else text)
     return (code, "") if code.strip() else (None, "there is no program")
 

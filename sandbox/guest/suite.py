@@ -37,7 +37,7 @@ _BLIND = re.compile(
     r"\bassert(?:Logs|Warns)|\bbuiltins\.input\b"
     # Files that only their owner may open, or in a folder that is read-only.
     r"|\b(?:NamedTemporaryFile|TemporaryDirectory|mkdtemp|mkstemp)(?=\()"
-    r"|\bopen\(\s*['\"][\w.-]+['\"]\s*,\s*(?:mode\s*=\s*)?['\"][wax]"
+    r"|(?<![\w.])open\(\s*['\"][\w.-]+['\"]\s*,\s*(?:mode\s*=\s*)?['\"][wax]"
     r"|(?<![\w.])(?:mock\.)?patch\(\s*['\"](?!time\.sleep\b)[\w.]+"
 )
 _CAPTURES = re.compile(r"\bredirect_std\w+(?=\()|\bsys\.std(?:out|err)(?=\s*=|['\"])")

@@ -251,6 +251,7 @@ def test_tests_that_cannot_be_used_raise(box: Sandbox, tests: str, match: str) -
         "assert self.patch('a.b')",
         "tempfile.gettempdir()",
         "open('/tmp/a.txt', 'w')",
+        "archive.open('a.txt', 'w')",
     ],
 )
 def test_tests_may_look_at_their_own_process(line: str) -> None:

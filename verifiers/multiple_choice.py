@@ -26,20 +26,22 @@ _HEDGED = re.compile(
 _TEXT_FIRST = re.compile(r"(\S.*?)\s*(?:\(([A-Z])\)|\[([A-Z])\])")
 _LETTER_APART = re.compile(r"\(?([A-Z])\)?(?:,\s*(\S.*)|\s*\((\S.*)\))")
 _REASONED = re.compile(
-    r"\(?([A-Z])\)?[.,]?\s+(?:because|since)\b(?!.*\b(?:but|or|wait|actually)\b)[^?]*"
+    r"\(?([A-Z])\)?(?:[.,]?\s+(?:because|since)\b(?!.*\b(?:but|or|wait|actually)\b)[^?]*"
+    r"|,?\snot\s\(?(?!\1)[A-Z]\)?)"
 )
 _SAYS = re.compile(  # I choose B; B is the correct option
     r"(?:(?:so|therefore|thus|hence|ans)[,:.]?\s)?"
-    r"(?:(?:i|we)\s(?:choose|pick|select|would\sgo\swith)\s|it(?:['’]s|\sis)\s|选\s?)?"
+    r"(?:(?:i|we)(?:['’](?:d|ll)|\swould|\swill)?\s(?:choose|pick|select|go\swith)\s"
+    r"|it(?:['’]s|\sis)\s|选择?\s?)?"
     r"(?:(?:option|choice)\s)?(.+?)"
     r"(?:选?项|\sis\s(?:(?:the\s)?(?:correct|right|best)|(?:the\s)?(?:(?:correct|right|best)\s)?"
     r"(?:answer|option|choice|one)))?",
     re.IGNORECASE,
 )
 _SIGNS = ("*`$ ", '*`$"“” ', "*`$\"“”'✅✓✔ ")  # by turns: an option may be f', {7} or "a"
-_BRACED = re.compile(r"\{([^{}]*)\}")
+_BRACED = re.compile(r"\{([^{}]*)\}|\[([^\[\]]*)\]")
 _FULLWIDTH = str.maketrans("（）：．", "():.")
-_SEPARATOR = re.compile(r"\s*(?:[,;&/+]|\band\b)\s*(?:and\b\s*)?")
+_SEPARATOR = re.compile(r"\s*(?:[,;&/+，、]|\band\b)\s*(?:and\b\s*)?")
 
 
 class MultipleChoice(Verifier):
@@ -137,6 +139,8 @@ def _plain(text: str) -> str:
 
 def _chosen(text: str, options: dict[str, str], *, several: bool) -> set[str] | None:
     """Return the letters that an answer names, or ``None``."""
+    if "~~" in text:  # struck out
+        return None
     text = " ".join(strip_markup(text).translate(_FULLWIDTH).split())
     read = (_letters(text, options, signs, several=several) for signs in _SIGNS)
     return next((found for found in read if found is not None), None)
@@ -146,7 +150,7 @@ def _letters(text: str, options: dict[str, str], signs: str, *, several: bool) -
     text = text.strip(signs).rstrip(".").strip(signs)
     text = without_choice_label(text).strip(signs)
     if signs == _SIGNS[-1] and (braced := _BRACED.fullmatch(text)) is not None:
-        text = braced[1].strip(signs)
+        text = (braced[1] or braced[2] or "").strip(signs)
     said = _SAYS.fullmatch(text)
     if said is not None and _plain(text) not in options.values():
         text = said[1].strip(signs)

@@ -131,8 +131,9 @@ class Code(Verifier):
 
         Override it if replies hold programs in another way.
         """
-        called = reference.get("calls", {}).get("function", "").partition(".")[0]
-        wanted = called or reference.get("entry_point") or reference.get("tests", "")
+        wanted = reference.get("entry_point") or reference.get("tests", "")
+        if "calls" in reference:  # of a function, or of a method of that name
+            wanted = f"{reference['calls']['function']} Solution"
         return find_program(reply, problem_language(reference), wanted)
 
     @staticmethod

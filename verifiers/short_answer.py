@@ -18,17 +18,20 @@ _RULES = ("answer", "boxed", "phrase", "fence", "last_line")
 _ARTICLES = frozenset(("a", "an", "the"))
 _OPEN = frozenset(("or", "not", "no", "never", "neither", "nor", "maybe", "perhaps", "either"))
 _JOINED = re.compile(r"(?<!\d)[.'’‘`´]|[.'’‘`´](?!\d)|(?<=\d),(?=\d{3}(?!\d))")
-_TOKEN = re.compile(r"(?<![\w-])-\d+(?:\.\d+)?|\d+\.\d+|[^\W_]+")
+_TOKEN = re.compile(
+    r"(?<![\w-])-\d+(?:\.\d+)?|\d+\.\d+|[^\W_]+(?:(?<=[^\W\d_])(?:\+{1,2}|#)(?!\w))?"
+)
 
 
 class ShortAnswer(Verifier):
     r"""Exact match or token F1 with the nearest of the known answers, as for SQuAD.
 
     Case, punctuation and the articles a, an, the are ignored (Rajpurkar et al., 2016, section 6.1),
-    with these corrections: the point of ``3.5`` and the minus of ``-5`` are kept; a hyphen is a
-    space; an answer of articles alone ("The The") keeps them; accents count, their encoding does
-    not. An answer of more than ``2 n + 3`` words, if the longest known one has ``n``, earns
-    nothing, so that copying a passage does not pay. Nor does one that asks, or adds "or" or "not".
+    with these corrections: the point of ``3.5``, the minus of ``-5`` and the signs of ``C++``,
+    ``C#`` and ``A+`` are kept; a hyphen is a space; an answer of articles alone ("The The") keeps
+    them; accents count, their encoding does not. An answer of more than ``2 n + 3``
+    words, if the longest known one has ``n``, earns nothing, so that copying a passage does not
+    pay. Nor does one that asks, or adds "or" or "not".
 
     The answer is the last ``<answer>``, else the last ``\boxed{}``, else what follows "answer
     is", else the last line.

@@ -169,7 +169,10 @@ def _calls_fault(problem: Mapping[str, Any]) -> str:
     function = calls["function"]
     if not isinstance(function, str) or not all(map(str.isidentifier, function.split("."))):
         return f"'function' must be the name of a function, got {function!r}"
-    return _pairs_fault("cases", calls["cases"], (list, object), "[[argument, ...], result]")
+    fault = _pairs_fault("cases", calls["cases"], (list, object), "[[argument, ...], result]")
+    if not fault and all(result is None for _, result in calls["cases"]):
+        return "every case expects None, so a function that does nothing would pass"
+    return fault
 
 
 def _pairs_fault(name: str, pairs: Any, types: tuple[type, type], shape: str) -> str:

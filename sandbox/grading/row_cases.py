@@ -194,7 +194,8 @@ def _tolerance(expected: Any) -> Problem:
 def _has_decimals(value: Any) -> bool:
     if isinstance(value, str):
         return _DECIMAL.search(value) is not None
-    return isinstance(value, float) or (is_list(value) and any(map(_has_decimals, value)))
+    parts = value.values() if isinstance(value, Mapping) else value if is_list(value) else ()
+    return isinstance(value, float) or any(map(_has_decimals, parts))
 
 
 def _parallel(value: Row, where: str) -> list[Case]:

@@ -152,8 +152,10 @@ def _limit(limits: dict[str, Any]) -> None:
     for which, bound in bounds.items():
         soft, hard = resource.getrlimit(which)
         value = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
-        if (soft, hard) != (value, value):
-            resource.setrlimit(which, (value, value))
+        # Programs ask for an endless stack, which is memory like any other.
+        most = hard if which == resource.RLIMIT_STACK else value
+        if (soft, hard) != (value, most):
+            resource.setrlimit(which, (value, most))
 
 
 def open_streams() -> None:

@@ -33,7 +33,13 @@ _LIBRARIES = {
 }
 """What tests compare with, also where they forgot to import it: never the program's."""
 
-_BLIND = re.compile(r"\bassert(?:Logs|Warns)|\bbuiltins\.input\b")
+_BLIND = re.compile(
+    r"\bassert(?:Logs|Warns)|\bbuiltins\.input\b"
+    # Files that only their owner may open, or in a folder that is read-only.
+    r"|\b(?:NamedTemporaryFile|TemporaryDirectory|mkdtemp|mkstemp)(?=\()"
+    r"|(?<![\w.])open\(\s*['\"][\w.-]+['\"]\s*,\s*(?:mode\s*=\s*)?['\"][wax]"
+    r"|(?<![\w.])(?:mock\.)?patch\(\s*['\"](?!time\.sleep\b)[\w.]+"
+)
 _CAPTURES = re.compile(r"\bredirect_std\w+(?=\()|\bsys\.std(?:out|err)(?=\s*=|['\"])")
 """What looks at, or replaces, parts of this process, and the program runs in another."""
 

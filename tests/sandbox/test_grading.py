@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from assay.sandbox import Limits, Sandbox, same_lines
+from assay.sandbox.guest.suite import Suite
 
 QUICK = Limits(cpu_s=0.3, wall_s=10.0, memory_mib=128)  # of programs that are to reach it
 LOOP = "def add(a, b):\n    while a: pass\n    return b"
@@ -226,6 +227,10 @@ def test_recursion_goes_as_deep_as_in_an_interpreter(box: Sandbox) -> None:
         ("sys.stdout = b\nadd(1, 1)\nassert b.getvalue() == '2'", "sys.stdout: "),
         ("with patch('sys.stdout') as b: add(1, 1)\nassert b.getvalue() == '2'", "sys.stdout: "),
         ("with patch('builtins.input', f): assert add(1, 1) == 2", "builtins.input: "),
+        ("with patch('random.random', f): assert add(1, 1) == 2", "random.random: "),
+        ("@mock.patch(\n    'solution.g')\ndef test_g(m): assert add(1, 1) == 2", "solution.g: "),
+        ("with NamedTemporaryFile() as f: assert add(f.name, '') == 2", "TemporaryFile: "),
+        ("with open('a.txt', 'w') as f: pass\nassert add('a.txt', '') == 2", "another process"),
         ("def test_add(): add(1, 1)", "assert nothing"),
         ("class Own(Base): pass\nassert Own().add(1, 1) == 2", r"class Own\(Base\): the program's"),
         ("from solution import *\nclass Own(B): pass\nassert Own().x == 2", r"Own\(B\): the prog"),
@@ -236,6 +241,21 @@ def test_recursion_goes_as_deep_as_in_an_interpreter(box: Sandbox) -> None:
 def test_tests_that_cannot_be_used_raise(box: Sandbox, tests: str, match: str) -> None:
     with pytest.raises(ValueError, match=match):
         box.check_tests(ADD, tests)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "with patch('time.sleep'): pass",
+        "dispatch('a.b')",
+        "assert self.patch('a.b')",
+        "tempfile.gettempdir()",
+        "open('/tmp/a.txt', 'w')",
+        "archive.open('a.txt', 'w')",
+    ],
+)
+def test_tests_may_look_at_their_own_process(line: str) -> None:
+    assert Suite("", f"def unused():\n    {line}\nassert add(1, 1) == 2", None).units
 
 
 def test_tests_may_have_classes_of_their_own(box: Sandbox) -> None:

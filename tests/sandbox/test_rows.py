@@ -108,6 +108,10 @@ def test_mbpp_in_its_three_forms() -> None:
             {"fn_name": "f", "inputs": [[1], [2]], "outputs": [3, [2, [0.5]]]},
             {"calls": {"function": "f", "cases": [[[1], 3], [[2], [2, [0.5]]]]}, "tolerance": 1e-5},
         ),
+        (
+            {"fn_name": "f", "inputs": [[1]], "outputs": [{"a": 0.5}]},
+            {"calls": {"function": "f", "cases": [[[1], {"a": 0.5}]]}, "tolerance": 1e-5},
+        ),
     ],
 )
 def test_apps(cases: dict[str, Any], problem: dict[str, Any]) -> None:
@@ -128,9 +132,13 @@ def test_livecodebench() -> None:
     assert problem_from_livecodebench(LCB)["calls"] == calls
     row = {"public_test_cases": STDIN, "private_test_cases": json.dumps(STDIN)}
     assert problem_from_livecodebench(row) == {"stdio": [["2\n", "4\n"]] * 2}
-    two = [{"input": '[1, 2]\n"a"\n', "output": "null", "testtype": "functional"}]
+    two = [
+        {"input": '[1, 2]\n"a"\n', "output": output, "testtype": "functional"}
+        for output in ("null", "2")
+    ]
     row = {"public_test_cases": json.dumps(two), "metadata": {"func_name": "f"}}
-    assert problem_from_livecodebench(row)["calls"]["cases"] == [[[[1, 2], "a"], None]]
+    read = problem_from_livecodebench(row)["calls"]["cases"]
+    assert read == [[[[1, 2], "a"], None], [[[1, 2], "a"], 2]]
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
@@ -189,6 +197,10 @@ def test_anything_but_one_text_is_refused_unread(packed: str, rule: str) -> None
         ({"input_output": {"inputs": [1], "outputs": ["1"]}}, r"inputs\[0\] must be text"),
         ({"input_output": {"inputs": ["1"], "outputs": [None]}}, r"outputs\[0\] must be text"),
         ({"input_output": {"inputs": ["1"], "outputs": [" "]}}, "expects any output"),
+        (
+            {"input_output": {"fn_name": "f", "inputs": [[[2, 1]]], "outputs": [None]}},
+            "every case expects None",
+        ),
         ({"input_output": {"inputs": [1], "outputs": [1], "fn_name": "f"}}, r"inputs\[0\]"),
         ({"input_output": {"inputs": [[1]], "outputs": [1], "fn_name": "f("}}, "named"),
         ({"public_test_cases": ""}, "has no test cases"),

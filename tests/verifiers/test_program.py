@@ -55,6 +55,12 @@ def code() -> Iterator[Code]:
         ("<think>x</think>\n<answer>\ny = 1\n</answer>", "y = 1\n"),
         ("<answer>\n```python\ny = 1\n```\n</answer>", "y = 1\n"),
         ("<answer>```python\ny = 1\n```</answer>\n", "y = 1\n"),
+        ("So:\n<answer>```python\ny = 1\n```</answer>", "y = 1\n"),
+        ("So:\n```\nx = 1\n```\n<answer>\n```python\ny = 1\n```</answer>", "y = 1\n"),
+        ("<reasoning>x</reasoning>\n<answer>\n  y = 1\n</answer>", "  y = 1\n"),
+        ("```python\ny = 1\n```\n<answer>\nAs above.\n</answer>", "y = 1\n"),
+        ("```python\ny = 1```", "y = 1\n"),
+        ("```python\ny = 1\n```\n```python\ny = 2```\n", "y = 2\n"),
     ],
 )
 def test_the_program_is_found(reply: str, program: str) -> None:
@@ -78,6 +84,16 @@ SHOWN = "```python\ndef f(x):\n    return x\n```\nUse it so:\n```python\n{}\n```
         ("f = lambda x: -x", "f", "f = lambda x: -x\n"),
         ("class A:\n    def f(self, x): return x", "f", "class A:\n    def f(self, x): return x\n"),
         ("y: int = f(1)\nassert f(y) == y", "f", "def f(x):\n    return x\n"),
+        (
+            "def test_f():\n    assert f(1) == 1",
+            "from solution import f\ndef test_f():\n    assert f(2) == 2",
+            "def f(x):\n    return x\n",
+        ),
+        (
+            "class TestF(TestCase):\n    def test(self): assert f(1) == 1",
+            "class TestF(TestCase):\n    def test(self): assert f(2) == 2",
+            "def f(x):\n    return x\n",
+        ),
     ],
 )
 def test_an_example_of_use_is_not_the_program(last: str, wanted: str, program: str) -> None:
@@ -154,6 +170,7 @@ def test_future_imports_come_before_the_prompt(future: str) -> None:
         ({"calls": {"cases": []}}, "'calls' lacks 'function'"),
         ({"calls": {"function": "f"}}, "'calls' lacks 'cases'"),
         ({"calls": {"function": "f", "cases": [[1, 2]]}}, "cases[0] must be [[argument, ...]"),
+        ({"calls": {"function": "f", "cases": [[[[2, 1]], None]]}}, "every case expects None"),
         ({"tests": {1, 2}}, "must be plain JSON"),
     ],
 )
@@ -228,6 +245,22 @@ def test_a_batch_keeps_its_order_and_runs_equal_programs_once(code: Code) -> Non
     assert [v.score for v in verdicts] == [1.0, 0.0, 0.0, 1.0] * 3
     assert verdicts[0] is verdicts[3]
     assert verdicts[1].status is Status.UNPARSEABLE
+
+
+@pytest.mark.parametrize(
+    ("program", "example"),
+    [
+        ("def f(x):\n    return x\n", "print(f(1))"),
+        ("class Solution:\n    def f(self, x): return x\n", "print(Solution().f(1))"),
+    ],
+)
+@pytest.mark.parametrize("function", ["f", "Solution.f"])
+def test_an_example_of_a_function_or_method_is_not_the_program(
+    program: str, example: str, function: str
+) -> None:
+    reply = f"```python\n{program}```\n```python\n{example}\n```"
+    reference = {"calls": {"function": function, "cases": [[[1], 1]]}}
+    assert Code().program(reply, reference) == (program, "")
 
 
 @pytest.mark.bwrap

@@ -79,6 +79,10 @@ class Schema:
             [kinds] if isinstance(kinds, str) else kinds
         ):
             raise SchemaFault(f"the schema must be of an object or an array, got type {kinds!r}")
+        const = [self._root["const"]] if "const" in self._root else None
+        listed = self._root.get("enum", const)
+        if listed is not None and not any(v and isinstance(v, dict | list) for v in listed):
+            raise SchemaFault(f"the schema must be of an object or an array, got {listed!r:.80}")
 
     def _first_error(self, value: Any) -> str | None:
         run = Run(self._formats)

@@ -62,13 +62,11 @@ class Block:
                 self.quote = "" if self.quote else token[0]
 
 
-_ANSWER = re.compile(r"\s*<answer>[ \t]*\n?(.*)</answer>\s*", re.DOTALL)
-
-
 _DEFINED = re.compile(r"^(?:async +def|def|class) +(\w+)", re.MULTILINE)
 _BOUND = re.compile(  # f = lambda x: ..., or a method f
     r"^\w+(?=\s*(?::[^=\n]*)?=(?!=))|^[ \t]+(?:async +def|def) +(\w+)", re.MULTILINE
 )
+_OWN = re.compile(r"\b(?:def|class) +(\w+)")
 _WORD = re.compile(r"\w+")
 
 
@@ -80,7 +78,8 @@ def find_program(
     It is the last block, or if ``wanted`` has names, such as that of a function under test, the
     last that defines one of them, as long as every block after it only uses that name: an example.
     Blocks that name no language often show output, so they count only if none names this one.
-    Without a block, an ``<answer>`` around the whole reply is removed. What
+    An ``<answer>`` that ends the reply holds the program if it has a block, or nothing has. A
+    fence that closes behind the last line of the reply's code does close. What
     indents a fence in a list is removed from its lines; otherwise a program is kept as it stands
     except for blank lines around it: the indentation of its first line may say that it continues
     something.
@@ -88,9 +87,11 @@ def find_program(
     text = after_thinking(reply)
     if text is None:
         return None, UNCLOSED
-    around = _ANSWER.fullmatch(text)
-    text = around[1] if around else text
+    text = _within_answer(text)
     blocks, unclosed = fenced_blocks(text)
+    if unclosed is not None and unclosed.text.rstrip().endswith(unclosed.mark):  # x = 1```
+        unclosed.lines = [unclosed.text.rstrip().rstrip(unclosed.mark[0])]
+        blocks, unclosed = [*blocks, unclosed], None
     names = (language.name, *language.fences)
     tagged = [block for block in blocks if block.language in names]
     plain = [block for block in blocks if not block.language]
@@ -100,9 +101,20 @@ def find_program(
     if not found and (blocks or unclosed is not None):
         return None, f"there is no fenced block of {language.name.capitalize()}"
     if wanted and len(found) > 1:
-        found = _without_examples(found, set(_WORD.findall(wanted)))
+        own = _OWN.findall(wanted)  # test_f of the tests: a reply's test of that name is an example
+        found = _without_examples(found, set(_WORD.findall(wanted)).difference(own))
     code = _without_blank_ends(found[-1].text if found else text)
     return (code, "") if code.strip() else (None, "there is no program")
+
+
+def _within_answer(text: str) -> str:
+    """Return what an ``<answer>`` at the end holds, unless only the text before has a fence."""
+    start, bare = text.rfind("<answer>"), text.rstrip()
+    if start < 0 or not bare.endswith("</answer>"):
+        return text
+    inside = bare[start:].removeprefix("<answer>").removesuffix("</answer>")
+    inside = inside.lstrip(" \t").removeprefix("\n")
+    return inside if has_fence(inside) or not has_fence(text) else text
 
 
 def _without_examples(blocks: list[Block], wanted: set[str]) -> list[Block]:

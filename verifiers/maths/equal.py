@@ -61,8 +61,8 @@ _LETTER = re.compile(r"(?<![\\A-Za-z])[A-Za-z]")  # of no command
 _BRACED = re.compile(r"([\^_])\{([A-Za-z]|\d(?=\}\W|\}$))\}")
 _CAPITALS = re.compile("[A-Z]{2,}")
 _POINT = re.compile(r"[A-Z]\(.*\)\Z", re.DOTALL)
-_AND = re.compile(r"(?<![A-Za-z])(?:and|land|wedge|∧)(?![A-Za-z])")
-_OR = re.compile(r"(?<![A-Za-z])(?:or|lor|vee|∨)(?![A-Za-z])")
+_AND = re.compile(r"(?<![A-Za-z])(?:and|land|wedge|∧)(?![A-Za-z])|[且和]")
+_OR = re.compile(r"(?<![A-Za-z])(?:or|lor|vee|∨)(?![A-Za-z])|或")
 _SOLVED = re.compile(r"[=<>\d]|\\(?:[lg]e|in|text)")  # x=a \vee x=b is a list of solutions
 _NAMES_JOINED = re.compile(r"(?<!\\)\b[A-Za-z]{2,} (and|or) [A-Za-z]{2,}")
 _SIZE = re.compile(r"\|([a-z])\|=([^=,|]{1,60})")
@@ -133,7 +133,7 @@ def _without_remark(gold: str, answer: str, on: Comparison) -> str:
         return answer
     value, other = found[1], found["other"] or found["than"]
     denied = found["not"] or found["than"]
-    if denied is None and counted(value) is counted(other) is None:
+    if denied is None and "%" not in other and counted(value) is counted(other) is None:
         return answer
     return value if compared(value, other, comparison(on.how)) is (denied is None) else answer
 
@@ -156,6 +156,8 @@ def _joined_otherwise(gold: str, answer: str, left: str, right: str) -> bool:
     words = [_NAMES_JOINED.search(unwrap_text(text)) for text in (gold, answer)]
     if words[0] and words[1] and words[0][1] != words[1][1]:
         return True  # Ann or Bo for Ann and Bo
+    if _OR.search(answer) and not _OR.search(gold) and all(map(is_letter, right.split(","))):
+        return True  # A or B for A, B
     if _OR.search(gold) and not _SOLVED.search(gold):  # p \vee q
         return _OR.search(answer) is None
     for mine, other, wrong in ((_AND, _OR, impossible), (_OR, _AND, overlapping)):

@@ -23,7 +23,7 @@ _AMOUNT = re.compile(  # of the box beside which a unit is read: it has none of 
     r"|\\(?:[dt]?frac|sqrt|pi|times|cdot|left|right)(?![A-Za-z]))+"
 )
 _OR_OTHER = re.compile(
-    r"[\s$.,)(]{0,4}\bor\s{1,3}(?:(?:maybe|perhaps|possibly|even)\s{1,3})?\(?(?:\$|\\\()?"
+    r"[\s$.,)(，]{0,4}(?:\bor\s{1,3}|(?:或者?|还是)\s{0,3})(?:(?:maybe|perhaps|possibly|even)\s{1,3})?\(?(?:\$|\\\()?"
     r"(-?\d[\d,./]*(?:\\?%)?(?![A-Za-z\d^_(])|-?\\(?:[dt]?frac|sqrt|pi)(?:(?!\\\)|[$\n]).){0,30}"
     r"|[A-Z][\w'’-]*+)"
 )

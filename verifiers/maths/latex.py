@@ -276,7 +276,11 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
         re.compile(r"(?:(?<!\\)\\|(?<=\\in)\s?)([ZRNQ])(?![A-Za-z'(])"),
         r"\\mathbb{\1}",
     ),
-    ("-", re.compile(r"(?<=[})\]]) ?- ?(?=\\\{)"), r"\\setminus"),
+    (
+        "\\{",  # (0,2)-\{1\}; the braces of (x+1)-\{x\} may be a fractional part
+        re.compile(r"(\\mathbb\{[A-Z]\}|[)\]](?= ?- ?\\\{-?[\d\\])) ?- ?(?=\\\{)"),
+        r"\1\\setminus",
+    ),
     ("mod", re.compile(r"\\text\{ ?mod ?\}"), r"\\mod "),
     ("pi", re.compile(r"(?:(?<=[\d\s*/(+=-])|^)pi(?![A-Za-z])"), r"\\pi "),
     ("matrix}", re.compile(r"(?<=\{)(?:[bB]?|[bp]?small)matrix\}"), "pmatrix}"),
@@ -349,6 +353,7 @@ _IDLE_SPACE = re.compile(
     r"(?<![A-Za-z0-9]) | (?![A-Za-z0-9])|(?<=[0-9]) (?=[A-Za-z])|(?<=[A-Za-z]) (?=[0-9])"
 )
 _BRACKET = re.compile(r"\\.|[][(){}]", re.DOTALL)
+_LINE_BREAK = re.compile(r"\\\\\s+(?=\(|[A-Za-z](?:_\{?\w\}?)?\s?=)")  # x=1 \\ y=2
 _DOUBLED = re.compile(r"\\\\(?=[a-z{}])")
 
 
@@ -378,6 +383,8 @@ def respell(text: str) -> str:
         text = _CIRCLED_RUN.sub(r"\g<0>,", text)  # what follows one another is a list
     if "\\\\[" in text or "\\\\ [" in text:
         text = _ROW_SPACE.sub("", text)
+    if "\\\\" in text and "\\begin" not in text:
+        text = _LINE_BREAK.sub(",", text)
     if "\\begin" not in text:  # where "\\\\" is no row end it is a backslash escaped twice
         text = _DOUBLED.sub(r"\\", text)
     text = _unstyled(undelimited(text.translate(_CHARACTERS).strip()))

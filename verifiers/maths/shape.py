@@ -76,10 +76,8 @@ _CONGRUENCE = re.compile(
 _BASE = re.compile(r"([0-9][0-9A-Z]*|[A-Z][0-9A-Z]+|\([0-9][0-9A-Z]*\))_\{?(\d{1,2})\}?")
 MEMBER = re.compile(r"(?:[a-z](?:_\{?\w\}?)?|\([a-z](?:,[a-z])+\))\\in ?(?![A-Za-z])")
 _TURNED_ROW = re.compile(r"([(\[].*[)\]])\^\{?(?:T|\\top|\\intercal)\}?", re.DOTALL)
-_SCALED_ROW = re.compile(
-    r"([-+]?(?:\\(?:frac|sqrt)(?![A-Za-z])|[\d.{}/])*)(?<!\A) ?(?:\\cdot|\\times)? ?"
-    r"(\(.*[,;].*\))",
-    re.DOTALL,
+_FACTOR = re.compile(  # of a tuple
+    r"([-+]?(?:\\(?:frac|sqrt)(?![A-Za-z])|[\d.{}/])*)(?<!\A) ?(?:\\cdot|\\times)? ?(?=\()"
 )
 _NOTHING = frozenset((
     "\\emptyset", "\\{\\}", "no solution", "no solutions", "no real solution",
@@ -232,8 +230,8 @@ def _bracketed(text: str) -> Shape | None:
         opens_again = inside.find("\\}") < inside.find("\\{")  # \{1\},\{2\} is not one set
         members = tuple(sign for part in _split(inside) for sign in _signs(part))
         return None if opens_again else Shape(Kind.SET, text, members)
-    scaled = _SCALED_ROW.fullmatch(text)
-    if scaled and (row := _bracketed(scaled[2])):  # -(1,2), \frac12(1,3)
+    scaled = _FACTOR.match(text) if text.endswith(")") else None
+    if scaled and (row := _bracketed(text[scaled.end() :])):  # -(1,2), \frac12(1,3)
         factor = f"{scaled[1]}1" if scaled[1] in {"-", "+"} else scaled[1]
         if row.kind is not Kind.TUPLE or row.mark != "()" or read_expression(factor) is None:
             return None

@@ -305,7 +305,7 @@ _DENIED_AFTER = re.compile(
     r"(?:wrong|incorrect|false|not\s+(?:right|correct|it|the))\b"
     r"|(?:is|was|does|ca)n['’]t\s+(?:be\s+)?(?:right|correct|it|the|work)\b"
     r"|cannot\s+be\s+(?:right|correct|it|the)\b|does\s+not\s+work\b"
-    r"|(?:吗|？)(?![？\s]{0,3}(?:是|对|正确))|是?错|不对|不正确|不是(?:正确)?的?答案|ではありません|[가이]?\s?아[니닙]"
+    r"|(?:吗|？)(?![？\s]{0,3}(?:是|对|正确))|[，,。]?\s?(?:这|那)?(?:是?错|不对|不正确|不是(?:正确)?的?答案)|ではありません|[가이]?\s?아[니닙]"
     r"|\.?\s{0,3}(?:(?:but|no|wait|actually|hmm|oops|sorry),?\s{1,3}){0,2}"
     r"(?:that|this|it|which)(?:\s+is|\s+was|['’]s)\s+(?:wrong|incorrect|false|mistaken|"
     r"not\s+(?:right|correct))\b)",

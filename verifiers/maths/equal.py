@@ -71,7 +71,8 @@ _FROM_FIRST = re.compile(r"[A-Za-z]_([a-z])=.*\|\1(?:\\ge ?[01]|>0)")  # a_n=2n,
 _LETTER_UNIT = re.compile(r"([\d.,]{1,20}(?:e-?\d{1,3})?) ?([ghLmNsKCA])", re.ASCII)
 _APPROX = "\\approx"
 _REMARK = re.compile(
-    r"([^()]{1,80}?),? ?(?:\((?P<not>not )?(?P<other>[^()]{1,60})\)|, ?not (?P<than>[^(),]{1,40}))"
+    r"([^()]{1,80}?),? ?(?:\((?P<not>not )?(?P<other>[^()]{1,60})\)"
+    r"|(?:, ?not |，而?不是)(?P<than>[^(),，]{1,40}))"
 )
 _UNSURE = ("\\phantom", "\\not", "\\neg", "\\sim", "?", "..", "\\dots")
 
@@ -126,7 +127,7 @@ def compared(gold: str, answer: str, on: Comparison) -> bool | None:
 def _without_remark(gold: str, answer: str, on: Comparison) -> str:
     """Drop what repeats a number in words or names what it is not: 17 (seventeen), 17, not 16."""
     found = None
-    if answer[-1:] in ")}" or "not" in answer:
+    if answer[-1:] in ")}" or "not" in answer or "不是" in answer:
         found = _REMARK.fullmatch(unwrap_text(answer))
     named = found is not None and any(map(str.isdigit, found[0]))  # "Alice, not Bob" is left
     if found is None or not named or _REMARK.fullmatch(unwrap_text(gold)):

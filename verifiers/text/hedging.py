@@ -84,7 +84,7 @@ _PARTS = (
 _AFTER = re.compile(
     r"[%*$)}\s(]{0,4}(?:(?:(?:is|was|be|seems|looks|must|would|does|can|an?|the)\s{1,4}){0,3}"
     r"(?:not|wrong|incorrect|false|excluded|impossible|extraneous|rejected)\b"
-    r"|(?:is|was|does|ca)n['’]t\b|cannot\b|or\b|[?？吗]|是?错|不对|不是|不正确)"
+    r"|(?:is|was|does|ca)n['’]t\b|cannot\b|or\b|[?？吗]|是?错|是?不对|不是|是?不正确)"
     rf"|[\s)$-]{{0,4}}(?:(?:{_PARTS}|(?:th|st|nd|rd)\s+(?:powers?|roots?)|squared|cubed|factorial|pi|choose|plus|minus|over|divided|modulo|"
     r"mod|(?:in\s+)?base|k|[bmt]n|tn|dozens?|gross|lakhs?|crores?|doubled|tripled|halved|fold|percentage|"
     r"permille|ppm|basis\s+points?|point\s+(?:zero|one|two|three|four|five|six|seven|eight|nine)|"
@@ -305,7 +305,7 @@ _DENIED_AFTER = re.compile(
     r"(?:wrong|incorrect|false|not\s+(?:right|correct|it|the))\b"
     r"|(?:is|was|does|ca)n['’]t\s+(?:be\s+)?(?:right|correct|it|the|work)\b"
     r"|cannot\s+be\s+(?:right|correct|it|the)\b|does\s+not\s+work\b"
-    r"|(?:吗|？)(?![？\s]{0,3}(?:是|对|正确))|[，,。]?\s?(?:这|那)?(?:是?错|不对|不正确|不是(?:正确)?的?答案)|ではありません|[가이]?\s?아[니닙]"
+    r"|(?:吗|？)(?![？\s]{0,3}(?:是|对|正确))|(?<!\n)[，,。]?(?:这|那)?是?(?:错(?:[误的了。，.!！]|\Z)|不对|不正确|不是(?:正确)?的?答案)|ではありません|[가이]?\s?아[니닙]"
     r"|\.?\s{0,3}(?:(?:but|no|wait|actually|hmm|oops|sorry),?\s{1,3}){0,2}"
     r"(?:that|this|it|which)(?:\s+is|\s+was|['’]s)\s+(?:wrong|incorrect|false|mistaken|"
     r"not\s+(?:right|correct))\b)",

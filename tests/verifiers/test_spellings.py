@@ -119,6 +119,7 @@ BOTH = ["and", ["knight", 0], ["knight", 1]]
 LIARS = {"people": ["Ann", "Bob"], "statements": [["says", 0, BOTH]]}
 TICKS = "| | Knight | Knave |\n|---|---|---|\n| Ann | ✓ | |\n| Bob | | ✓ |"
 EXACT = Math(worked_out=True)
+SQUARE_OF_X = {"integrand": "2x", "variable": "x"}
 
 
 @pytest.mark.parametrize(
@@ -149,6 +150,11 @@ EXACT = Math(worked_out=True)
         (EXACT, "7", r"\boxed{-3 \bmod 10}", 0.0),
         (Math(), "6", r"\boxed{14 \bmod 8}", 1.0),
         (EXACT, "1021_{4}", r"\boxed{1,021}", 1.0),
+        (EXACT, "5", r"\boxed{x \equiv 5 \pmod{12}}", 1.0),
+        (EXACT, "5", r"\boxed{x \equiv 17 \pmod{12}}", 0.0),
+        (EXACT, "(2, -6)", r"\boxed{-(-2, 6)}", 0.0),
+        (Integral(), SQUARE_OF_X, r"\boxed{x^2 + K, K \in \mathbb{R}}", 1.0),
+        (Integral(), SQUARE_OF_X, r"\boxed{x^3 + K, K \in \mathbb{R}}", 0.0),
         (Math(), "7" * 200, "7" * 200, 1.0),
         (Math(), "7" * 160, "7" * 161, 0.0),
     ],

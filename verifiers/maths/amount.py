@@ -261,7 +261,10 @@ def same_congruences(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | N
         rest = _whole(congruence.parts[1])
         if congruence is a and rest is not None and is_class(b.text, rest, int(a.mark)):
             return on.note("as a family of values")
-        if other.number is None or congruence.parts[0] or not on.how.units:
+        left = congruence.parts[0]
+        if left and (congruence is a or len(left) > 1):  # x \equiv 5 names 5, x^2 \equiv 5 does not
+            return False
+        if other.number is None or not on.how.units:
             return False
         value, modulus = _whole(other.text), int(congruence.mark)
         if on.how.worked_out and congruence is b and rest != value:

@@ -202,7 +202,7 @@ def same_sets(gold: dict[str, str], answer: dict[str, str], core: str) -> bool:
     term = core[2:3] if core[1:2] == "_" and core[3:4] == "=" else ""  # a_n=2n: n is natural
     return all(
         (
-            kind != "some"
+            kind != "some" and not kind.startswith(("odd", "even", "prime"))
             if name in arguments
             else kind in {"Z", "R", "C", "some"}
             or (name == term and kind.startswith(("N", "Z", "positive")))

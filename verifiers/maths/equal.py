@@ -61,8 +61,8 @@ _LETTER = re.compile(r"(?<![\\A-Za-z])[A-Za-z]")  # of no command
 _BRACED = re.compile(r"([\^_])\{([A-Za-z]|\d(?=\}\W|\}$))\}")
 _CAPITALS = re.compile("[A-Z]{2,}")
 _POINT = re.compile(r"[A-Z]\(.*\)\Z", re.DOTALL)
-_AND = re.compile(r"(?<![A-Za-z])(?:and|land|wedge|∧)(?![A-Za-z])")
-_OR = re.compile(r"(?<![A-Za-z])(?:or|lor|vee|∨)(?![A-Za-z])")
+_AND = re.compile(r"(?<![A-Za-z])(?:and|land|wedge|∧)(?![A-Za-z])|[且和]")
+_OR = re.compile(r"(?<![A-Za-z])(?:or|lor|vee|∨)(?![A-Za-z])|或")
 _SOLVED = re.compile(r"[=<>\d]|\\(?:[lg]e|in|text)")  # x=a \vee x=b is a list of solutions
 _NAMES_JOINED = re.compile(r"(?<!\\)\b[A-Za-z]{2,} (and|or) [A-Za-z]{2,}")
 _SIZE = re.compile(r"\|([a-z])\|=([^=,|]{1,60})")
@@ -71,7 +71,8 @@ _FROM_FIRST = re.compile(r"[A-Za-z]_([a-z])=.*\|\1(?:\\ge ?[01]|>0)")  # a_n=2n,
 _LETTER_UNIT = re.compile(r"([\d.,]{1,20}(?:e-?\d{1,3})?) ?([ghLmNsKCA])", re.ASCII)
 _APPROX = "\\approx"
 _REMARK = re.compile(
-    r"([^()]{1,80}?),? ?(?:\((?P<not>not )?(?P<other>[^()]{1,60})\)|, ?not (?P<than>[^(),]{1,40}))"
+    r"([^()]{1,80}?),? ?(?:\((?P<not>not )?(?P<other>[^()]{1,60})\)"
+    r"|(?:, ?not |，而?不是)(?P<than>[^(),，]{1,40}))"
 )
 _UNSURE = ("\\phantom", "\\not", "\\neg", "\\sim", "?", "..", "\\dots")
 
@@ -126,14 +127,14 @@ def compared(gold: str, answer: str, on: Comparison) -> bool | None:
 def _without_remark(gold: str, answer: str, on: Comparison) -> str:
     """Drop what repeats a number in words or names what it is not: 17 (seventeen), 17, not 16."""
     found = None
-    if answer[-1:] in ")}" or "not" in answer:
+    if answer[-1:] in ")}" or "not" in answer or "不是" in answer:
         found = _REMARK.fullmatch(unwrap_text(answer))
     named = found is not None and any(map(str.isdigit, found[0]))  # "Alice, not Bob" is left
     if found is None or not named or _REMARK.fullmatch(unwrap_text(gold)):
         return answer
     value, other = found[1], found["other"] or found["than"]
     denied = found["not"] or found["than"]
-    if denied is None and counted(value) is counted(other) is None:
+    if denied is None and "%" not in other and counted(value) is counted(other) is None:
         return answer
     return value if compared(value, other, comparison(on.how)) is (denied is None) else answer
 
@@ -156,6 +157,8 @@ def _joined_otherwise(gold: str, answer: str, left: str, right: str) -> bool:
     words = [_NAMES_JOINED.search(unwrap_text(text)) for text in (gold, answer)]
     if words[0] and words[1] and words[0][1] != words[1][1]:
         return True  # Ann or Bo for Ann and Bo
+    if _OR.search(answer) and not _OR.search(gold) and all(map(is_letter, right.split(","))):
+        return True  # A or B for A, B
     if _OR.search(gold) and not _SOLVED.search(gold):  # p \vee q
         return _OR.search(answer) is None
     for mine, other, wrong in ((_AND, _OR, impossible), (_OR, _AND, overlapping)):

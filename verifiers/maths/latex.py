@@ -23,7 +23,7 @@ _CHARACTERS = str.maketrans(
         "∅": r"\emptyset ", "±": r"\pm ", "\u00a0": " ", "\u202f": " ", "\u2009": " ",
         "’": "'", "¬": r"\neg ", "≡": r"\equiv ", "⁄": "/", "₁": "_1", "₂": "_2", "₀": "_0",
         "∶": ":", "∠": r"\angle ", "△": r"\triangle ", "∥": r"\parallel ", "⊥": r"\perp ",
-        "∧": r"\wedge ", "∨": r"\vee ",
+        "∧": r"\wedge ", "∨": r"\vee ", "：": ":", "、": ",",
         **dict.fromkeys("\u200b\u200e\u200f\u2060\ufeff\u00ad", ""),
         **{chr(0x1D7CE + n): str(n % 10) for n in range(50)},
         **{char: rf"\frac{{{top}}}{{{bottom}}}" for char, top, bottom in zip(
@@ -69,7 +69,8 @@ _SPELLING = {
     "dbinom": r"\binom", "tbinom": r"\binom", "surd": r"\sqrt", "rightarrow": r"\to",
     "longrightarrow": r"\to", "backslash": r"\setminus", "colon": ":", "thickapprox": r"\approx",
     "|": "|", "Vert": "|", "lVert": "|", "rVert": "|",
-    "displaystyle": "", "textstyle": "", "quad": " ", "qquad": " ", "$": "$", "%": "%", "#": "#",
+    "middle": "", "thinspace": " ", "displaystyle": "", "textstyle": "",
+    "quad": " ", "qquad": " ", "$": "$", "%": "%", "#": "#",
     "&": "&", "_": "_", "!": "", ",": " ", ";": " ", ":": " ", " ": " ", ">": " ",
 }  # fmt: skip
 
@@ -87,7 +88,8 @@ _VALUE_BEFORE = re.compile(r"(?:[0-9})]|\\pi)(?:\\[,;: ]|[~\s]){0,4}$")
 _COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
 _DIGITS = re.compile(r"[0-9A-Z]{1,20}")
 _JOINER = re.compile(
-    r"\\text\{\s*,?\s*(?:and|or)\s*,?\s*\}|(?<![A-Za-z\\{])(?<!hundred )(?<!thousand )"
+    r"\\text\{\s*,?\s*(?:and|or)\s*,?\s*\}|\\text\{\s?[或且和]\s?\}"
+    r"|(?<=[!-~])\s?[或且和](?=\s?[!-~])|(?<![A-Za-z\\{])(?<!hundred )(?<!thousand )"
     r"(?:and|or)(?![A-Za-z}])"
 )
 _OPERATOR = re.compile(
@@ -155,6 +157,11 @@ _REALS_EXCEPT = re.compile(
     r"^(?:\\text\{ ?)?(?:all )?real(?:s| numbers) except(?: for)?[ }]+"
     r"(?:[a-z] ?= ?)?([^a-z{}]{1,40})$"
 )
+_REALS_RULED = re.compile(
+    r"^(?:\\text\{ ?)?all real(?:s| numbers)(?: such that| with)?[ }]+"
+    r"(?=[a-z] ?(?:[<>]|\\[lgn]e(?![A-Za-z])))"
+)
+"""``\\text{all real numbers } x \\ge 2``."""
 _OR_ASIDE = re.compile(  # 1/2 (or 0.5)
     r"[\s,]*(?:\\text\{\s*)?\(or[\s}]+([^()]{1,60}?)(?:\)|\\text\{\s*\)\s*\})$"
 )
@@ -269,7 +276,11 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
         re.compile(r"(?:(?<!\\)\\|(?<=\\in)\s?)([ZRNQ])(?![A-Za-z'(])"),
         r"\\mathbb{\1}",
     ),
-    ("mathbb", re.compile(r"(\\mathbb\{[A-Z]\}) ?- ?(?=\\\{)"), r"\1\\setminus"),
+    (
+        "\\{",  # (0,2)-\{1\}; the braces of (x+1)-\{x\} may be a fractional part
+        re.compile(r"(\\mathbb\{[A-Z]\}|[)\]](?= ?- ?\\\{-?[\d\\])) ?- ?(?=\\\{)"),
+        r"\1\\setminus",
+    ),
     ("mod", re.compile(r"\\text\{ ?mod ?\}"), r"\\mod "),
     ("pi", re.compile(r"(?:(?<=[\d\s*/(+=-])|^)pi(?![A-Za-z])"), r"\\pi "),
     ("matrix}", re.compile(r"(?<=\{)(?:[bB]?|[bp]?small)matrix\}"), "pmatrix}"),
@@ -323,6 +334,15 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("\\", re.compile(r"\\(?:wedge|land)(?![A-Za-z])(?=.*(?:[<>]|\\[lg]e(?![A-Za-z])))"), " , "),
     ("and", _JOINER, " , "),
     ("or", _JOINER, " , "),
+    ("或", _JOINER, " , "),
+    ("且", _JOINER, " , "),
+    ("和", _JOINER, " , "),
+    ("比", re.compile(r"(?<=\d)\s?比\s?(?=\d)"), ":"),
+    ("度", re.compile(r"(?<=\d)\s?度\Z"), "°"),
+    ("%", re.compile(r"\\text\{\s?\\?%\s?\}"), "%"),
+    ("<", re.compile(r"^<([^<>]+,[^<>]+)>$"), r"(\1)"),
+    ("a", re.compile(r"(?<![A-Za-z\\])a(?=(?:sin|cos|tan)\s?\()"), r"\\arc"),
+    ("real", _REALS_RULED, ""),
     ("_{", re.compile(r"(?<=[A-Za-z])_\{\s?(\w)\s?\}(?!\d)"), r"_\1"),
     (" ", re.compile(r"\s+"), " "),
     ("\n", re.compile(r"\s+"), " "),
@@ -333,6 +353,7 @@ _IDLE_SPACE = re.compile(
     r"(?<![A-Za-z0-9]) | (?![A-Za-z0-9])|(?<=[0-9]) (?=[A-Za-z])|(?<=[A-Za-z]) (?=[0-9])"
 )
 _BRACKET = re.compile(r"\\.|[][(){}]", re.DOTALL)
+_LINE_BREAK = re.compile(r"\\\\\s+(?=\(|[A-Za-z](?:_\{?\w\}?)?\s?=)")  # x=1 \\ y=2
 _DOUBLED = re.compile(r"\\\\(?=[a-z{}])")
 
 
@@ -362,6 +383,8 @@ def respell(text: str) -> str:
         text = _CIRCLED_RUN.sub(r"\g<0>,", text)  # what follows one another is a list
     if "\\\\[" in text or "\\\\ [" in text:
         text = _ROW_SPACE.sub("", text)
+    if "\\\\" in text and "\\begin" not in text:
+        text = _LINE_BREAK.sub(",", text)
     if "\\begin" not in text:  # where "\\\\" is no row end it is a backslash escaped twice
         text = _DOUBLED.sub(r"\\", text)
     text = _unstyled(undelimited(text.translate(_CHARACTERS).strip()))

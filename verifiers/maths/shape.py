@@ -68,6 +68,7 @@ _MATRIX = re.compile(
     r"(?P<turned>\^\{?(?:T|\\top|\\intercal)\}?)?",
     re.DOTALL,
 )
+_EXCLUDED = re.compile(r"[a-z]\\ne(?![A-Za-z])")
 _CONGRUENCE = re.compile(
     r"(?:(?P<left>[^=]+?)\\equiv)?(?P<right>[^=]+?)(?:,?\(?\\mod|,?\(?mod) ?"
     r"\{?(?P<modulus>\d{1,18})\}?\)?"
@@ -75,6 +76,9 @@ _CONGRUENCE = re.compile(
 _BASE = re.compile(r"([0-9][0-9A-Z]*|[A-Z][0-9A-Z]+|\([0-9][0-9A-Z]*\))_\{?(\d{1,2})\}?")
 MEMBER = re.compile(r"(?:[a-z](?:_\{?\w\}?)?|\([a-z](?:,[a-z])+\))\\in ?(?![A-Za-z])")
 _TURNED_ROW = re.compile(r"([(\[].*[)\]])\^\{?(?:T|\\top|\\intercal)\}?", re.DOTALL)
+_FACTOR = re.compile(  # of a tuple
+    r"([-+]?(?:\\(?:frac|sqrt)(?![A-Za-z])|[\d.{}/])*)(?<!\A) ?(?:\\cdot|\\times)? ?(?=\()"
+)
 _NOTHING = frozenset((
     "\\emptyset", "\\{\\}", "no solution", "no solutions", "no real solution",
     "no real solutions", "empty set", "the empty set", "there is no solution",
@@ -140,15 +144,17 @@ def _computed(text: str) -> Number | None:
 
 def _structure(text: str) -> Shape | None:
     congruence = _CONGRUENCE.fullmatch(text) if "mod" in text else None
-    if congruence:
-        both = (congruence["left"] or "", congruence["right"])
-        return Shape(Kind.CONGRUENCE, text, both, congruence["modulus"])
+    if congruence and "mod" not in congruence["right"]:
+        return _congruence(text, congruence)
     described = _SET_OF.fullmatch(text)
     if described and described["name"] in described["rule"]:
         rule = read_shape(renamed(described["rule"], {described["name"]: "x"}))
         if _RELATION.search(described["rule"]) and rule.kind in {Kind.RELATION, Kind.LIST}:
             return replace(rule, mark="{}")  # {x | x < 3}
     members = [sign for part in _split(text) for sign in _signs(part)]
+    if len(members) > 1 and (excluded := _EXCLUDED.match(members[0])):  # x \ne 0, 1
+        bare = not any(_RELATION.search(member) or "=" in member for member in members[1:])
+        members[1:] = [f"{excluded[0]} {m}" if bare else m for m in members[1:]]
     if len(members) > 1:
         return Shape(Kind.LIST, text, tuple(members))
     pieces = text.split("\\cup")
@@ -166,6 +172,16 @@ def _structure(text: str) -> Shape | None:
         return Shape(Kind.EQUATION, text, tuple(sides))
     matrix = _MATRIX.fullmatch(text) if "matrix" in text else None
     return _matrix(matrix) if matrix else _bracketed(text)
+
+
+def _congruence(text: str, found: re.Match[str]) -> Shape:
+    r"""Read a congruence; ``n\equiv1,5\mod{6}`` and ``n\equiv\pm1\mod{6}`` are two."""
+    left, modulus = found["left"] or "", found["modulus"]
+    rests = [sign for part in _split(found["right"]) for sign in _signs(part)]
+    if left and len(rests) > 1 and "\\equiv" not in found["right"]:
+        parts = tuple(f"{left}\\equiv {rest}\\mod{{{modulus}}}" for rest in rests)
+        return Shape(Kind.LIST, text, parts)
+    return Shape(Kind.CONGRUENCE, text, (left, found["right"]), modulus)
 
 
 def _matrix(found: re.Match[str]) -> Shape | None:
@@ -214,6 +230,12 @@ def _bracketed(text: str) -> Shape | None:
         opens_again = inside.find("\\}") < inside.find("\\{")  # \{1\},\{2\} is not one set
         members = tuple(sign for part in _split(inside) for sign in _signs(part))
         return None if opens_again else Shape(Kind.SET, text, members)
+    scaled = _FACTOR.match(text) if text.endswith(")") else None
+    if scaled and (row := _bracketed(text[scaled.end() :])):  # -(1,2), \frac12(1,3)
+        factor = f"{scaled[1]}1" if scaled[1] in {"-", "+"} else scaled[1]
+        if row.kind is not Kind.TUPLE or row.mark != "()" or read_expression(factor) is None:
+            return None
+        return replace(row, text=text, parts=tuple(f"({factor})({part})" for part in row.parts))
     turned = _TURNED_ROW.fullmatch(text)
     if turned:  # a row on its side is a column
         row = _bracketed(turned[1])

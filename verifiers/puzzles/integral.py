@@ -22,7 +22,7 @@ from .reading import Unreadable
 _CONSTANT = re.compile(r"[CcKk](?:_\d)?")
 _REMARK = re.compile(
     r"[,.;]?\s{0,4}(?:\\q?quad\s?|\\[,;: ])?\(?(?:\\text\{[\s,]{0,4})?"
-    r"(?:(?:where|with)\b[^\n=]{0,60}\bconstant\b[^\n=]{0,40}|C\s?\\in\s?\\mathbb\s?\{?R\}?)\Z"
+    r"(?:(?:where|with)\b[^\n=]{0,60}\bconstant\b[^\n=]{0,40}|[CcKk]\s?\\in\s?\\mathbb\s?\{?R\}?)\Z"
 )
 _SPELT_OUT = re.compile(r"(?<=[-+])\s{0,4}(?:\\text\{\s{0,4})?const(?:ant|\.)?\s{0,4}\}?\Z")
 _CLOSE = 1e-40  # of 60 digits

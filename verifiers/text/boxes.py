@@ -23,9 +23,13 @@ _AMOUNT = re.compile(  # of the box beside which a unit is read: it has none of 
     r"|\\(?:[dt]?frac|sqrt|pi|times|cdot|left|right)(?![A-Za-z]))+"
 )
 _OR_OTHER = re.compile(
-    r"[\s$.,)(]{0,4}\bor\s{1,3}(?:(?:maybe|perhaps|possibly|even)\s{1,3})?\(?(?:\$|\\\()?"
+    r"[\s$.,)(，]{0,4}(?:\bor\s{1,3}|(?:或者?|还是)\s{0,3})(?:(?:maybe|perhaps|possibly|even)\s{1,3})?\(?(?:\$|\\\()?"
     r"(-?\d[\d,./]*(?:\\?%)?(?![A-Za-z\d^_(])|-?\\(?:[dt]?frac|sqrt|pi)(?:(?!\\\)|[$\n]).){0,30}"
     r"|[A-Z][\w'’-]*+)"
+)
+
+_OTHER_OR = re.compile(  # 5 or \boxed{6}
+    r"(?<![\w.,/\\^}])(-?\d[\d,./]{0,20}(?:\\?%)?|[A-H])[$)]{0,2},?\s{1,3}or\s{1,3}\$?\Z"
 )
 
 
@@ -102,6 +106,9 @@ def last_box(text: str) -> tuple[Answer, int] | None:
         after = unwrap_text(text[end : end + _WIDEST_GAP])
         other = _OR_OTHER.match(after) if len(run) == 1 else None
         contents += [other[1]] if other else []
+        first = _OTHER_OR.search(unwrap_text(text[max(0, start - _WIDEST_GAP) : start]))
+        if first and len(run) == 1 and not other:
+            other, contents = first, [first[1], *contents]
     elif around != ("", ""):
         contents[0] = _joined(around[0], contents[0], "")
         contents[-1] = _joined("", contents[-1], around[1])

@@ -39,22 +39,24 @@ _DENIED = (
     rf"|\bif\s[^.,\n]{{1,24}}\sw(?:ere|as){_OPEN}"
     rf"|\bwhether\s+(?:it|this|that|the\s+answer)(?:['’]s|\s+is){_OPEN}"
     rf"|\b(?:impossible|unable|hard|difficult)\s+to\s+\w{{2,10}}{_OPEN}"
-    rf"|(?:不(?:是|为|等于)|并非|第|\bn['’]est\s+pas|\b(?:no\s+es|não\s+é|non\s+è|nicht|не)(?!\w)){_OPEN}"
+    rf"|(?:不(?:可能|会)?(?:是|为|等于)|并非|第|\bn['’]est\s+pas|\b(?:no\s+es|não\s+é|non\s+è|nicht|не)(?!\w)){_OPEN}"
     r"|\b(?:excluding|except|without|unlike|longer|hardly|barely|not\s+(?:quite|even)|near(?:ly)?|almost|far\s+from|instead\s+of|"
-    r"close\s+to|(?:other|rather)\s+than|alternatively|(?:any|anything|all|nothing)\s+but|"
+    r"close\s+to|(?:other|rather)\s+than|alternatively|(?:any|anything|all|nothing)\s+but|differs?\s+from|"
     r"(?:starting|beginning|begins|starts)\s+(?:with|at|from)|such\s+as|e\.g\.,?|for\s+(?:example|"
     r"instance),?|including|tried|trying)(?!\w)" + _OPEN
 )
 _DOUBTED = (
     r"\b(?:perhaps|maybe|possibly|probably|(?:could|might|may)\s+be|"
     rf"guess(?:\s+(?:is|was|would\s+be))?:?)(?!\w){_OPEN}"
-    rf"|(?:可能|也许|或许)(?:会?是|为)?{_OPEN}"
+    rf"|(?:可能|也许|或许|我猜)(?:会?是|为)?{_OPEN}"
 )
 _BOUND = (
     r"\b(?:exceeds?|over|under|above|below|"
     r"(?<!adds )(?<!add )(?<!sums )(?<!sum )(?<!comes )up\s+to|"
     r"at\s+(?:least|most)|than\s+or\s+equal\s+to|"
-    r"(?:less|more|greater|fewer|smaller|larger|bigger|higher|lower)\s+than)\b" + _OPEN
+    r"(?:less|more|greater|fewer|smaller|larger|bigger|higher|lower)\s+than)\b"
+    + _OPEN
+    + rf"|(?:[大小多少]于|超过){_OPEN}"
 )
 _NAMED = re.compile(r"(?<![A-Za-z])\$?[A-Za-z](?:_\{?\w\}?)?\$?\s{0,3}=[ \t$*({]{0,4}\Z")
 _PART_OF = (
@@ -80,9 +82,9 @@ _PARTS = (
     r"(?:thir|four|fif|six|seven|eigh|nine)teen|\w{3,5}tie|hundred|thousand)ths?|-?ths"
 )
 _AFTER = re.compile(
-    r"[%*$)}\s(]{0,4}(?:(?:(?:is|was|be|seems|looks)\s{1,4}){0,2}(?:not|wrong|incorrect|false|excluded"
-    r"|impossible|extraneous|rejected)\b|(?:is|was|does)n['’]t\b"
-    r"|or\b|\?)"
+    r"[%*$)}\s(]{0,4}(?:(?:(?:is|was|be|seems|looks|must|would|does|can|an?|the)\s{1,4}){0,3}"
+    r"(?:not|wrong|incorrect|false|excluded|impossible|extraneous|rejected)\b"
+    r"|(?:is|was|does|ca)n['’]t\b|cannot\b|or\b|[?？吗]|是?错|是?不对|不是|是?不正确)"
     rf"|[\s)$-]{{0,4}}(?:(?:{_PARTS}|(?:th|st|nd|rd)\s+(?:powers?|roots?)|squared|cubed|factorial|pi|choose|plus|minus|over|divided|modulo|"
     r"mod|(?:in\s+)?base|k|[bmt]n|tn|dozens?|gross|lakhs?|crores?|doubled|tripled|halved|fold|percentage|"
     r"permille|ppm|basis\s+points?|point\s+(?:zero|one|two|three|four|five|six|seven|eight|nine)|"
@@ -270,8 +272,11 @@ def retracted(text: str, end: int) -> bool:
 
 
 _DENIED_BEFORE = re.compile(
-    r"(?:\b(?:not|never|cannot\s+be|isn['’]t|(?:rather|other)\s+than|instead\s+of)|(?:wrong|incorrect)\s+answer\s+(?:is|would\s+be):?)"
-    r"(?:\s+equal\s+to)?[\s$*]{0,4}\Z",
+    r"(?:(?:\b(?:not|never|cannot)|n['’]t)(?:\s+(?:be|equal(?:\s+to)?))?"
+    r"|\b(?:(?:rather|other)\s+than|instead\s+of|anything\s+but|differs?\s+from)"
+    r"|(?:wrong|incorrect)\s+answer(?:\s+(?:is|would\s+be))?:?"
+    r"|\b(?:n['’]est\s+pas|no\s+es|não\s+é|non\s+è|nicht|не)|不(?:可能|会)?(?:是|为|等于)|并非)"
+    r"[\s$*]{0,4}\Z",
     re.IGNORECASE,
 )
 _DENYING = (
@@ -283,9 +288,24 @@ _DENYING = (
     "correct",
     "than",
     "instead",
+    "but",
+    "differ",
+    "est pas",
+    "no es",
+    "não",
+    "non",
+    "nicht",
+    "не",
+    "不",
+    "并非",
 )  # one is in what that matches
 _DENIED_AFTER = re.compile(
-    r"[\s$*)]{0,4}(?:(?:the\s(?:final\s)?answer)?\?(?!\s{0,3}(?:yes|correct|indeed)\b)|(?:is|was)\s+(?:wrong|incorrect|false|not\s+(?:right|correct|it|the))\b"
+    r"[\s$*)]{0,4}(?:(?:the\s(?:final\s)?answer)?\?(?!\s{0,3}(?:yes|correct|indeed)\b)"
+    r"|(?:is|was|(?:must|would)\s+be|seems|looks)\s+(?:(?:the|an?)\s+)?"
+    r"(?:wrong|incorrect|false|not\s+(?:right|correct|it|the))\b"
+    r"|(?:is|was|does|ca)n['’]t\s+(?:be\s+)?(?:right|correct|it|the|work)\b"
+    r"|cannot\s+be\s+(?:right|correct|it|the)\b|does\s+not\s+work\b"
+    r"|(?:吗|？)(?![？\s]{0,3}(?:是|对|正确))|(?<!\n)[，,。]?(?:这|那)?是?(?:错(?:[误的了。，.!！]|\Z)|不对|不正确|不是(?:正确)?的?答案)|ではありません|[가이]?\s?아[니닙]"
     r"|\.?\s{0,3}(?:(?:but|no|wait|actually|hmm|oops|sorry),?\s{1,3}){0,2}"
     r"(?:that|this|it|which)(?:\s+is|\s+was|['’]s)\s+(?:wrong|incorrect|false|mistaken|"
     r"not\s+(?:right|correct))\b)",
@@ -295,7 +315,8 @@ _DENIED_AFTER = re.compile(
 
 _STATED = re.compile(
     r"(?:\b(?:so|thus|hence|therefore|is|are|equals|get|have|obtain|gives?|becomes)(?:\sthat)?[,:]?"
-    r"|\b(?:result|solution|lösung):|→|⇒|=>)\s+\Z",
+    r"|\b(?:result|solution|lösung):|→|⇒|=>|\b[A-Za-z]{1,3}\s?=)\s+\Z"
+    r"|(?:因此|所以|故|即|得|[是为])[，,：:]?\s*\Z",
     re.IGNORECASE,
 )
 _CORRECTED = re.compile(
@@ -310,6 +331,11 @@ _CORRECTED = re.compile(
     re.IGNORECASE,
 )
 
+_CORRECTED_IN_CHINESE = re.compile(
+    r"[\s，。,.!！$*)]{0,4}(?:(?:等等|等一下|不|不对|错了|抱歉|更正)[\s，。,.!！：:]{1,3}){1,4}"
+    r"(?:答案)?(?:应该|应)?(?:[是为]\s?)?()\$?(-?\d+|[A-H](?![A-Za-z]))"
+)
+
 
 def denied(text: str, start: int, end: int) -> bool:
     """Return whether the words beside a box, ``text[start:end]``, say that it is not the answer."""
@@ -319,7 +345,7 @@ def denied(text: str, start: int, end: int) -> bool:
     denying = any(word in low for word in _DENYING) and _DENIED_BEFORE.search(before)
     if denying or _DENIED_AFTER.match(after[:_REACH]):
         return True
-    other = _CORRECTED.match(after)
+    other = _CORRECTED.match(after) or _CORRECTED_IN_CHINESE.match(after)
     return other is not None and other[2] not in re.findall(
         r"-?\d+|(?<![A-Za-z])[A-H](?![A-Za-z])", text[start:end].replace(",", "")
     )

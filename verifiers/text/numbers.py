@@ -54,10 +54,12 @@ def last_number(text: str) -> Answer | None:
     found = _number(text[: denied.start()] if denied else text)
     if denied and found and found.text:
         return found._replace(text=found.text + denied[0].rstrip(". \n"))
-    if found is not None and found.text is not None:
+    rounded = "approx" in text[-80:] or "≈" in text[-80:]  # $\sqrt{3} \approx 1.73$
+    formula = _closing_formula(text) if rounded else None
+    if found is not None and found.text is not None and formula is None:
         label = text.strip().removesuffix(".").removesuffix(found.text)
         return found._replace(label=label) if _OPTION_LABEL.fullmatch(label) else found
-    return _closing_formula(text) or _bare(text) or found
+    return formula or _closing_formula(text) or _bare(text) or found
 
 
 _FUNCTION = re.compile(r"\\[A-Za-z]+|(?<![A-Za-z])(?:sin|cos|tan|log|ln|exp|sqrt|pi)(?![A-Za-z])")
@@ -69,7 +71,7 @@ _FEW_WORDS = re.compile(r"[(*_\s]{0,4}[A-Za-z]+(?:[ '-][A-Za-z]+){0,2}[.)*_\s]{0
 
 def _closing_formula(text: str) -> Answer | None:
     """Return the formula that ends the reply, if its words state it; a bare number is none."""
-    body = text.rstrip(" \t\r\n.*")
+    body = text.rstrip(" \t\r\n.。*")
     for left, right in DELIMITERS:
         begin = _last_mark(body, left, len(body) - len(right)) if body.endswith(right) else -1
         if begin < 0 or begin + len(left) > len(body) - len(right):

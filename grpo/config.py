@@ -364,6 +364,11 @@ def _contradictions(o: Any) -> Iterator[str]:
             f"kl_in='reward' takes the penalty off a reply's one total reward, and "
             f"advantage={o.advantage!r} does not read it: set kl_in='loss'"
         )
+    if o.beta and o.kl_in == "reward" and o.advantage == "maxrl":
+        yield (
+            "advantage='maxrl' divides by the group's mean reward, and kl_in='reward' makes "
+            "rewards negative: set kl_in='loss'"
+        )
     if o.penalised and o.kl == "k1" and not o.kl_correction:
         yield (
             "kl='k1' in the loss has a gradient of mean zero, whatever the reference: set "

@@ -99,6 +99,7 @@ def test_numbers_of_any_kind_are_taken_and_plain_json() -> None:
         ({"beta": 0.1, "kl": "k1"}, "gradient of mean zero"),
         ({"beta": 0.1, "kl_in": "reward", "kl_correction": True}, "leave kl_correction=False"),
         ({"beta": 0.1, "kl_in": "reward", "advantage": "gdpo"}, "set kl_in='loss'"),
+        ({"beta": 0.1, "kl_in": "reward", "advantage": "maxrl"}, "makes rewards negative"),
         ({"entropy_bonus": -1.0}, "entropy_bonus must be at least 0"),
         ({"top_entropy": 0.0}, r"top_entropy must be in \(0, 1\]"),
         ({"correction_cap": 2.0}, "correction_cap=2.0 has no effect"),

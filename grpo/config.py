@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import numbers
 from collections.abc import Callable, Iterator, Mapping
@@ -269,6 +270,14 @@ def _weights(value: Any) -> bool:
     return numeric and all(map(math.isfinite, value.values()))
 
 
+def _json_object(value: Any) -> bool:
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError):
+        return False
+    return isinstance(value, Mapping)
+
+
 _ANY: _Rule = "anything", lambda v: True
 _ABOVE_0: _Rule = "above 0", lambda v: v > 0
 _SHARE: _Rule = "in [0, 1]", lambda v: 0 <= v <= 1
@@ -282,6 +291,10 @@ _RANGES: dict[str, _Rule] = {
     "cispo_floor": _SHARE,
     "top_entropy": ("in (0, 1]", lambda v: 0 < v <= 1),
     "reward_weights": ("None or a finite number for each name", lambda v: v is None or _weights(v)),
+    "chat_template_kwargs": (
+        "None or a dict of JSON values",
+        lambda v: v is None or _json_object(v),
+    ),
     "correction_cap": _least(1),
     "correction_floor": _SHARE,
     "difficulty_middle": _SHARE,

@@ -170,13 +170,19 @@ def test_nan_is_none_and_weights_are_finite() -> None:
 
 @pytest.mark.parametrize(
     ("tasks", "words"),
-    [([float("nan")], "'assay_task', which is missing"), ([1.5], "holds whole numbers, got 1.5")],
+    [
+        ([float("nan")], "'assay_task', which is missing"),
+        ([1.5], r"holds whole numbers, got 1\.5"),
+        ([float(2**61 + 1)], "holds whole numbers, got"),
+    ],
 )
 def test_a_column_that_names_no_task_is_refused(tasks, words) -> None:
-    """A join leaves floats and gaps; 1.5 was task 1, with its reference."""
+    """A join leaves floats and gaps; 1.5 was task 1, and 2**61 + 1 as a float was task 2**61."""
     (reward,) = TRLSpec(ENV, size=2).reward_funcs
     with pytest.raises(ValueError, match=words):
         reward(completions=["5"], assay_task=tasks)
+    answer = reward.env.task(2**61 + 1).reference
+    assert reward(completions=[answer], assay_task=[2**61 + 1]) == [1.0]
     assert reward(completions=["x"], assay_task=[1.0]) == [0.0]
 
 

@@ -84,6 +84,8 @@ def test_numbers_of_any_kind_are_taken_and_plain_json() -> None:
         ({"loss": "mean"}, r"loss must be one of .*, got 'mean'"),
         ({"clip": 1.5}, r"clip must be in \(0, 1\], .*, got 1.5"),
         ({"clip_high": 0.0}, "clip_high must be above 0"),
+        ({"chat_template_kwargs": 5}, "chat_template_kwargs must be None or a dict of JSON values"),
+        ({"chat_template_kwargs": {"tools": {1}}}, "chat_template_kwargs must be None or a dict"),
         ({"surrogate": "cispo", "clip": 0.1}, r"clip=0.1 has no effect .* use cispo_cap"),
         ({"surrogate": "sapo", "clip_high": 0.3}, "clip_high=0.3 has no effect"),
         ({"cispo_cap": 4.0}, r"cispo_cap=4.0 has no effect .* set surrogate='cispo'"),

@@ -100,7 +100,9 @@ class TextEnv(gym.Env[str, str]):
         try:
             index = operator.index(index)
         except TypeError as error:
-            raise TypeError(f"a task is a whole number from 0, got {index!r:.80}") from error
+            raise TypeError(
+                f"task {index!r:.80} cannot be interpreted as an integer: give one from 0"
+            ) from error
         return self.source.task(index)
 
     def reset(

@@ -125,8 +125,10 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
         marked = self._marked(options.get("reset_mask"))
         groups = len(self._states)
         named = options.get("tasks", [options.get("task")] * groups)
-        if not isinstance(named, Sequence | np.ndarray) or len(named) != groups:
-            raise ValueError(f"tasks must be a list of {groups} indices, got {named!r:.80}")
+        if not isinstance(named, Sequence | np.ndarray):
+            raise TypeError(f"tasks must be a list of {groups} indices, got {named!r:.80}")
+        if len(named) != groups:
+            raise ValueError(f"tasks must name {groups} tasks, got {len(named)}")
         missing = [p for p, states in enumerate(self._states) if not states and p not in marked]
         if missing:
             raise ValueError(f"reset all groups first: group {missing[0]} was never put a task")

@@ -218,8 +218,12 @@ def test_in_processes_text_is_real_or_refused() -> None:
         ({"reset_mask": np.array([True, False] * 2)}, ValueError, "equal within each group"),
         ({"reset_mask": np.array([True, True, False, False])}, ValueError, "never put a task"),
         ({"tasks": [-1, 0]}, IndexError, "-1"),
-        ({"tasks": None}, ValueError, "tasks must be a list of 2 indices, got None"),
-        ({"tasks": ["0", "1"]}, TypeError, "a task is a whole number from 0, got '0'"),
+        ({"tasks": None}, TypeError, "tasks must be a list of 2 indices, got None"),
+        (
+            {"tasks": ["0", "1"]},
+            TypeError,
+            "task '0' cannot be interpreted as an integer: give one",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused(options, error, words) -> None:

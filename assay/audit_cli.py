@@ -136,6 +136,8 @@ def _samples(path: str) -> list[Sample]:
         if reply is not None and not isinstance(reply, str):
             raise DataError(f"{place}: reply must be text, got {type(reply).__name__}")
         found.append(Sample(row["reference"], reply))
+    if not found:  # without samples the verifier's own would be judged in their place
+        raise DataError(f"{path} holds no rows")
     return found
 
 

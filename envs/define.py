@@ -141,6 +141,8 @@ def register_rows(
         raise ValueError(f"prompt must be a template or chat messages of templates, got {prompt!r}")
     if not isinstance(reference, str | Sequence | Mapping):
         raise ValueError(f"reference must name a column, or several, got {reference!r}")
+    if isinstance(metadata, str):
+        raise ValueError(f"metadata must be a list of columns, got {metadata!r}: [{metadata!r}]")
     for message in () if isinstance(prompt, str) else prompt:
         check_message(message)
     rule = Parting(test_share, split_salt)

@@ -68,6 +68,11 @@ class GroupRubric:
         weights: Mapping[str, float] | None = None,
         gate: bool = True,
     ) -> None:
+        if not isinstance(parts, Mapping):
+            raise TypeError(f"parts must be a dict, as {{'length': ShortReplies()}}, got {parts!r}")
+        for name, part in parts.items():  # whatever a part raises later costs every episode's score
+            if isinstance(part, type) or not callable(getattr(part, "rewards", None)):
+                raise TypeError(f"part {name!r} must be an object as ShortReplies(), got {part!r}")
         if not parts:
             raise ValueError("a group rubric needs at least one part, got none")
         if OWN in parts:

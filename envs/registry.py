@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from ..verifiers.nearest import did_you_mean
@@ -336,6 +337,8 @@ def make(id: str | EnvSpec, **kwargs: Any) -> TextEnv:  # noqa: A002  # Gymnasiu
     """
     found = id if isinstance(id, EnvSpec) else spec(id)
     builder = _builder(found)
+    # Seeds hash their JSON, which has no NumPy numbers.
+    kwargs = {k: v.item() if isinstance(v, np.generic) else v for k, v in kwargs.items()}
     given = {**found.kwargs, **kwargs}
     parameters = inspect.signature(builder).parameters
     unknown = set(given) - set(parameters)

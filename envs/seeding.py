@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import operator
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+# JSON has no NumPy integers.
+_encode = json.JSONEncoder(default=operator.index).encode
 
 
 def rng_at(*address: str | int) -> np.random.Generator:
@@ -44,7 +47,7 @@ def share(*address: str | int) -> float:
 
 def _digest(address: tuple[str | int, ...]) -> int:
     """Return 128 bits; JSON keeps ("a", 1) apart from ("a1",) and 1 apart from "1"."""
-    hashed = hashlib.blake2b(json.dumps(address).encode(), digest_size=16)
+    hashed = hashlib.blake2b(_encode(address).encode(), digest_size=16)
     return int.from_bytes(hashed.digest(), "big")
 
 

@@ -97,7 +97,13 @@ class TextEnv(gym.Env[str, str]):
             IndexError: there is no such task.
             TypeError: the index is not an integer; NumPy's are.
         """
-        return self.source.task(operator.index(index))
+        try:
+            index = operator.index(index)
+        except TypeError as error:
+            raise TypeError(
+                f"task {index!r:.80} cannot be interpreted as an integer: give one from 0"
+            ) from error
+        return self.source.task(index)
 
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None

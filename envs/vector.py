@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ from .episode import EpisodeGroup
 from .policy import Completion
 from .rollout import recorded
 from .state import State, describe, said
+from .task import Task
 from .text_env import TextEnv, known_options, verdict_info
 
 
@@ -60,10 +62,11 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
         autoreset_mode: AutoresetMode | str = AutoresetMode.DISABLED,
         max_episode_steps: int | None = None,
     ) -> None:
-        if group_size < 1 or num_envs < 1 or num_envs % group_size:
+        whole = all(isinstance(n, Integral) for n in (num_envs, group_size))
+        if not whole or group_size < 1 or num_envs < 1 or num_envs % group_size:
             raise ValueError(
                 "num_envs must be a positive multiple of group_size, "
-                f"got num_envs={num_envs} and group_size={group_size}"
+                f"got num_envs={num_envs!r} and group_size={group_size!r}"
             )
         if max_episode_steps is not None and max_episode_steps < 1:
             raise ValueError(f"max_episode_steps must be at least 1, got {max_episode_steps}")
@@ -120,15 +123,23 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
             raise ValueError("options name both 'task', for all groups, and 'tasks': name one")
         seeds = self._seeds(seed)
         marked = self._marked(options.get("reset_mask"))
-        named = options.get("tasks", [options.get("task")] * len(self._states))
-        if len(named) != len(self._states):
-            raise ValueError(f"tasks must name {len(self._states)} tasks, got {len(named)}")
+        groups = len(self._states)
+        named = options.get("tasks", [options.get("task")] * groups)
+        if not isinstance(named, Sequence | np.ndarray):
+            raise TypeError(f"tasks must be a list of {groups} indices, got {named!r:.80}")
+        if len(named) != groups:
+            raise ValueError(f"tasks must name {groups} tasks, got {len(named)}")
         missing = [p for p, states in enumerate(self._states) if not states and p not in marked]
         if missing:
             raise ValueError(f"reset all groups first: group {missing[0]} was never put a task")
-        for p in marked:
-            self._rng(p, seeds[p])
-            self._begin(p, named[p])
+        rngs = {
+            p: self._rng(p) if seeds[p] is None else seeding.np_random(seeds[p])[0] for p in marked
+        }
+        # A task that there is not raises before any group has changed.
+        tasks = {p: self._task(rngs[p], named[p]) for p in marked}
+        for p, task in tasks.items():
+            self._rngs[p] = rngs[p]
+            self._put(p, task)
         self._records = list
         rows: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         for i in [i for p in marked for i in self._places(p)]:
@@ -214,19 +225,23 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
         infos = batched([more.get(i, {}) | row for i, row in enumerate(rows)] if more else rows)
         return self._observations(), rewards, terminated, truncated, infos
 
-    def _begin(self, p: int, named: int | None = None) -> None:
-        """Put a group its next task: the named one, or one that it draws."""
-        if named is None:
-            named = self.env.source.draw(self._rng(p))
-        task = self.env.task(named)
+    def _begin(self, p: int) -> None:
+        """Put a group its next task, which it draws."""
+        self._put(p, self._task(self._rng(p)))
+
+    def _task(self, rng: np.random.Generator, named: int | None = None) -> Task:
+        """Return the named task, or one that is drawn."""
+        return self.env.task(self.env.source.draw(rng) if named is None else named)
+
+    def _put(self, p: int, task: Task) -> None:
         self._states[p] = [self.env.begin(task) for _ in range(self.group_size)]
         self._over[p] = False
 
-    def _rng(self, p: int, seed: int | None = None) -> np.random.Generator:
-        """Return a group's random generator, new if there is a seed or none yet."""
+    def _rng(self, p: int) -> np.random.Generator:
+        """Return a group's random generator, new if there is none yet."""
         rng = self._rngs[p]
-        if rng is None or seed is not None:
-            rng = self._rngs[p] = seeding.np_random(seed)[0]
+        if rng is None:
+            rng = self._rngs[p] = seeding.np_random()[0]
         return rng
 
     def _places(self, p: int) -> range:
@@ -256,9 +271,12 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
         groups = len(self._states)
         if seed is None:
             return [None] * groups
-        if isinstance(seed, int):
-            return [seed + p for p in range(groups)]
-        return list(seed) if len(seed) == groups else self._per_group("seed", seed)
+        if isinstance(seed, Integral):
+            return [int(seed) + p for p in range(groups)]
+        if isinstance(seed, str) or not isinstance(seed, Sequence | np.ndarray):
+            raise TypeError(f"seed must be a whole number or a list of these, got {seed!r:.80}")
+        seeds = [int(s) if isinstance(s, Integral) else s for s in seed]
+        return seeds if len(seeds) == groups else self._per_group("seed", seeds)
 
     def _marked(self, mask: Any) -> list[int]:
         """Return the groups that a mask selects, by Gymnasium's rules."""

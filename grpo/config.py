@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import numbers
 from collections.abc import Callable, Iterator, Mapping
@@ -269,6 +270,14 @@ def _weights(value: Any) -> bool:
     return numeric and all(map(math.isfinite, value.values()))
 
 
+def _json_object(value: Any) -> bool:
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError):
+        return False
+    return isinstance(value, Mapping)
+
+
 _ANY: _Rule = "anything", lambda v: True
 _ABOVE_0: _Rule = "above 0", lambda v: v > 0
 _SHARE: _Rule = "in [0, 1]", lambda v: 0 <= v <= 1
@@ -282,6 +291,10 @@ _RANGES: dict[str, _Rule] = {
     "cispo_floor": _SHARE,
     "top_entropy": ("in (0, 1]", lambda v: 0 < v <= 1),
     "reward_weights": ("None or a finite number for each name", lambda v: v is None or _weights(v)),
+    "chat_template_kwargs": (
+        "None or a dict of JSON values",
+        lambda v: v is None or _json_object(v),
+    ),
     "correction_cap": _least(1),
     "correction_floor": _SHARE,
     "difficulty_middle": _SHARE,
@@ -363,6 +376,11 @@ def _contradictions(o: Any) -> Iterator[str]:
         yield (
             f"kl_in='reward' takes the penalty off a reply's one total reward, and "
             f"advantage={o.advantage!r} does not read it: set kl_in='loss'"
+        )
+    if o.beta and o.kl_in == "reward" and o.advantage == "maxrl":
+        yield (
+            "advantage='maxrl' divides by the group's mean reward, and kl_in='reward' makes "
+            "rewards negative: set kl_in='loss'"
         )
     if o.penalised and o.kl == "k1" and not o.kl_correction:
         yield (

@@ -56,6 +56,8 @@ def credit(
     Raises:
         ValueError: the objective needs rewards of turns or named ones, and there are none.
     """
+    if not rows:  # without episodes there are no named rewards, which is no fault of the settings
+        return []
     scored = [e for group in groups for e in group.episodes if e.reward is not None]
     # Episodes are compared by their first rows; further branches share the outcome.
     owners = [*range(len(scored)), *(i for i, e in enumerate(scored) for _ in e.branches)]

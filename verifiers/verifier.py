@@ -120,7 +120,7 @@ class Verifier:
         name = options.pop("name", None)
         kind = _KINDS.get(name)
         if kind is None:
-            near = did_you_mean(str(name), _KINDS, "`assay verifiers` lists them")
+            near = did_you_mean(str(name), _KINDS, "`assay verifiers` lists them.")
             raise ValueError(f"no verifier is called {name!r}. {near}")
         try:
             _refuse_flags(kind, options)

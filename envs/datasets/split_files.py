@@ -131,6 +131,8 @@ def find_split(data: str | Path, split: str | None, config: str = "") -> str:
     Raises:
         SplitError: the data has other splits, or several and none was asked for.
     """
+    if not str(data):  # Path("") is the current folder
+        raise DataError(f"data must be a file, a folder or a hub name, got {data!r}")
     path = Path(data)
     saved = path.is_dir() and is_saved(path)
     if path.is_file() or (saved and not (path / "dataset_dict.json").exists()):

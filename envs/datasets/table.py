@@ -76,10 +76,16 @@ class Filled:
         return Task(
             prompt=self._prompt(row),
             reference=self._reference(row),
-            id=str(_column(row, self.id)) if self.id else "",
+            id=self._id(row) if self.id else "",
             metadata={name: _plain(_column(row, name)) for name in self.metadata},
             solution=fill(self.solution, row) if self.solution else None,
         )
+
+    def _id(self, row: Row) -> str:
+        found = _column(row, self.id)
+        if found is None or found != found or found == "":
+            raise ValueError(f"column {self.id!r} holds the task's id, which is missing")
+        return str(found)
 
     def _prompt(self, row: Row) -> str | Conversation:
         if not isinstance(self.prompt, str):
@@ -152,6 +158,8 @@ def read_table(
     """
     if split not in get_args(Split):
         raise ValueError(f"split must be 'train' or 'test', got {split!r}")
+    if not isinstance(table, str | Path | Iterable):
+        raise DataError(f"{name}: data must be a file, a folder, a hub name or rows, got {table!r}")
     if isinstance(table, Mapping):
         if split not in table:
             raise no_split(name, split, list(table))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 from ...verifiers import Verdict
@@ -149,6 +151,8 @@ class CombinedReward:
                 "CombinedReward needs one function or more and one weight for each, got "
                 f"{len(functions)} functions and {len(self.weights)} weights"
             )
+        if not all(isinstance(w, Real) and math.isfinite(w) for w in self.weights):
+            raise ValueError(f"weights must be finite numbers, got {list(self.weights)!r:.80}")
         for function in functions:
             if not callable(function):
                 raise TypeError(f"use CombinedReward(one, other), got {function!r:.80}")
@@ -163,7 +167,7 @@ class CombinedReward:
     def __call__(self, **arguments: Any) -> list[float | None]:
         """Score completions; arguments and metrics are those of TRL's reward functions."""
         log: Callable[[str, float], None] | None = arguments.get("log_metric")
-        columns = [function(**arguments) for function in self.functions]
+        columns = [_scores(function, function(**arguments)) for function in self.functions]
         for function, column in zip(self.functions, columns, strict=True):
             known = [score for score in column if score is not None]
             if log is not None and known:
@@ -179,6 +183,22 @@ class CombinedReward:
         if any(score is None for score in scores):
             return None
         return float(sum(w * s for w, s in zip(self.weights, scores, strict=True) if s is not None))
+
+
+def _scores(function: RewardFunction, column: Any) -> list[float | None]:
+    """Return what a function gave as numbers; NaN is ``None``, as it is to TRL.
+
+    An infinite reward would make every advantage of its group NaN.
+    """
+    try:
+        found = [None if score is None else float(score) for score in column]
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"{_name(function)} must give a list of numbers or None, got {column!r:.80}"
+        ) from error
+    if any(score is not None and math.isinf(score) for score in found):
+        raise ValueError(f"{_name(function)} must give finite rewards, got {column!r:.80}")
+    return [None if score is None or math.isnan(score) else score for score in found]
 
 
 def _name(function: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ...sandbox.extras import missing_package
@@ -49,7 +50,8 @@ class TRLSpec:
         allow_sample: train on the few rows that the package ships.
 
     Raises:
-        ValueError: ``size`` is below 1, ``eval_size`` below 0, or the mode is unknown.
+        ValueError: ``size`` is below 1, ``eval_size`` below 0, ``seed`` is no whole number, or the
+            mode is unknown.
     """
 
     env_id: str
@@ -65,12 +67,13 @@ class TRLSpec:
     allow_sample: bool = False
 
     def __post_init__(self) -> None:
-        for name, least in (("size", 1), ("eval_size", 0)):
+        for name, least in (("size", 1), ("eval_size", 0), ("seed", None)):
             value = getattr(self, name)
-            if not isinstance(value, int) or value < least:
-                raise ValueError(
-                    f"{name} must be a whole number of at least {least}, got {value!r}"
-                )
+            whole = isinstance(value, Integral) and not isinstance(value, bool)
+            if not whole or (least is not None and value < least):
+                range_ = "" if least is None else f" of at least {least}"
+                raise ValueError(f"{name} must be a whole number{range_}, got {value!r}")
+            object.__setattr__(self, name, int(value))  # seeds hash JSON, which lacks NumPy's
         if self.mode not in (None, *get_args(Mode)):
             known = ", ".join(get_args(Mode))
             raise ValueError(f"mode must be one of {known}, or None for any, got {self.mode!r}")

@@ -75,12 +75,19 @@ class ToolEpisode:
 
 def named_tasks(column: Sequence[Any] | None) -> list[int]:
     """Return the column of the rows' tasks, or raise if a row names none."""
-    if column is None or None in column:
+    remedy = "train on the data set of the TRLSpec that this environment is of"
+    tasks = [] if column is None else list(column)
+    # A join turns a column with gaps into floats; NaN is then a gap.
+    if column is None or any(task is None or task != task for task in tasks):
         raise ValueError(
-            "a row names its task in the column 'assay_task', which is missing: train on the "
-            "data set of the TRLSpec that this environment is of"
+            f"a row names its task in the column 'assay_task', which is missing: {remedy}"
         )
-    return [int(task) for task in column]
+    for task in tasks:
+        # Of tasks without end an index has 62 bits, which a float rounds to another task's.
+        exact = not isinstance(task, float) or (task.is_integer() and abs(task) < 2**53)
+        if not exact:
+            raise ValueError(f"the column 'assay_task' holds whole numbers, got {task!r}: {remedy}")
+    return [int(task) for task in tasks]
 
 
 def judged(

@@ -207,6 +207,14 @@ def test_what_a_person_can_mend_is_a_sentence(run, args, words) -> None:
     assert words in " ".join(err.split())
 
 
+def test_an_empty_file_of_references_is_refused(run, tmp_path) -> None:
+    """The verifier's own samples were judged in their place, and held."""
+    (tmp_path / "known.jsonl").write_text("\n")
+    code, _, err = run("audit", "Math", "--data", str(tmp_path / "known.jsonl"))
+    assert code == 2
+    assert "known.jsonl holds no rows" in " ".join(err.split())
+
+
 def test_rows_without_a_reference_need_an_environment(tmp_path) -> None:
     stored = write(tmp_path / "stored.jsonl", [{"task": 0, "completion": "4"}])
     with pytest.raises(DataError, match="name the environment"):

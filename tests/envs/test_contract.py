@@ -138,3 +138,13 @@ def test_format_is_paid_beside_accuracy_and_only_with_it(build, id_) -> None:
 def test_arguments_out_of_range_are_named(id_, kwargs, words) -> None:
     with pytest.raises(ValueError, match=words):
         make(id_, **kwargs)
+
+
+def test_arguments_may_be_numbers_of_numpy() -> None:
+    plain, numpy = (
+        make("assay/Arithmetic-v1", seed=3),
+        make("assay/Arithmetic-v1", seed=np.int64(3)),
+    )
+    assert numpy.task(np.int64(0)) == plain.task(0)
+    with pytest.raises(TypeError, match=r"task 1\.0 cannot be interpreted as an integer: give one"):
+        plain.reset(options={"task": 1.0})

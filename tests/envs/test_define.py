@@ -213,11 +213,12 @@ def test_a_column_may_hold_the_messages_and_a_column_of_objects_the_reference(tm
         ({"prompt": "{none}"}, "column 'none' must be text or a number"),
         ({"reference": "gold.answer"}, "no column 'answer'; the row has value"),
         ({"reference": "words.answer"}, "no column 'words.answer'; the row has"),
+        ({"task_id": "null"}, "column 'null' holds the task's id, which is missing"),
     ],
 )
 def test_columns_that_hold_no_prompt_or_reference_are_refused(columns, words) -> None:
     said = [{"role": "user", "content": "2 + 3 ="}, {"role": "assistant", "content": "5"}]
-    row = {"q": "1", "chat": said, "words": ["a"], "none": [], "gold": {"value": "5"}}
+    row = {"q": "1", "chat": said, "words": ["a"], "none": [], "gold": {"value": "5"}, "null": None}
     name = f"rowtests/Refused{len(str(columns))}{len(words)}-v0"
     columns = {"prompt": "{q}", "reference": "q"} | columns
     register_rows(name, {"train": [row]}, **columns, rubric=Exact())
@@ -302,3 +303,17 @@ def test_what_makes_no_environment_is_refused() -> None:
         with pytest.raises(ValueError, match=words) as refused:
             register_rows("doctest/Refused-v0", rows, **columns, rubric=rubric)
         assert "\n" not in str(refused.value)
+    with pytest.raises(ValueError, match=r"metadata must be a list of columns, got 'q': \['q'\]"):
+        register_rows("doctest/Refused-v0", [], **columns, rubric="Exact", metadata="q")
+
+
+@pytest.mark.parametrize(("data", "words"), [("", "got ''"), (5, "got 5"), (True, "got True")])
+def test_data_that_is_no_place_is_refused(data, words, tmp_path, monkeypatch) -> None:
+    """An unset variable of the shell made it the current folder."""
+    (tmp_path / "train.jsonl").write_text('{"a": 1, "b": 2}\n')
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError, match=f"data must be a file, a folder.*{words}"):
+        make("rowtests/Sums-v0", data=data)
+    if not data:
+        with pytest.raises(DataError, match="data must be a file, a folder or a hub name, got ''"):
+            make("assay/GSM8K-v1", data=data)

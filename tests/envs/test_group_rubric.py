@@ -193,6 +193,11 @@ def test_what_cannot_be_meant_is_refused() -> None:
     ):
         with pytest.raises(ValueError, match=words):
             GroupRubric(parts, weights=weights)
+    for part in (ShortReplies, 5, None):
+        with pytest.raises(TypeError, match="part 'length' must be an object as ShortReplies"):
+            GroupRubric({"length": part})
+    with pytest.raises(TypeError, match="parts must be a dict"):
+        GroupRubric(ShortReplies())
     with pytest.raises(ValueError, match="among must be"):
         ShortReplies(among="right")
     with pytest.raises(ValueError, match="opponents must be at least 1"):

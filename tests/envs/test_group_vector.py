@@ -218,12 +218,40 @@ def test_in_processes_text_is_real_or_refused() -> None:
         ({"reset_mask": np.array([True, False] * 2)}, ValueError, "equal within each group"),
         ({"reset_mask": np.array([True, True, False, False])}, ValueError, "never put a task"),
         ({"tasks": [-1, 0]}, IndexError, "-1"),
+        ({"tasks": None}, TypeError, "tasks must be a list of 2 indices, got None"),
+        (
+            {"tasks": ["0", "1"]},
+            TypeError,
+            "task '0' cannot be interpreted as an integer: give one",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused(options, error, words) -> None:
     vector = GroupVectorEnv(Chat(), num_envs=4, group_size=2)
     with pytest.raises(error, match=words):
         vector.reset(options=options)
+
+
+def test_a_reset_that_is_refused_changes_no_group() -> None:
+    vector = GroupVectorEnv(Chat(), num_envs=2)
+    before, _ = vector.reset(options={"tasks": [0, 1]})
+    with pytest.raises(IndexError, match="-1"):
+        vector.reset(seed=5, options={"tasks": [1, -1]})
+    assert vector.step(["no", "no"])[0] == before
+    assert vector.reset(seed=[3, 4])[0] == vector.reset(seed=3)[0]
+
+
+def test_seeds_and_sizes_may_be_numbers_of_numpy() -> None:
+    vector = GroupVectorEnv(Chat(), num_envs=np.int64(4), group_size=np.int64(2))
+    expected, _ = vector.reset(seed=3)
+    for seed in (np.int64(3), np.array([3, 4]), np.array([3, 3, 4, 4]), [np.uint8(3), 4]):
+        assert vector.reset(seed=seed)[0] == expected
+    for seed in ("34", 3.0, {3, 4}):
+        with pytest.raises(TypeError, match="seed must be a whole number or a list of these"):
+            vector.reset(seed=seed)
+    for sizes in ({"num_envs": "4"}, {"num_envs": 4, "group_size": 2.0}):
+        with pytest.raises(ValueError, match="must be a positive multiple of group_size, got"):
+            GroupVectorEnv(Chat(), **sizes)
 
 
 def test_a_reply_that_is_no_text_changes_nothing() -> None:

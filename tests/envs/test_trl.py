@@ -5,6 +5,7 @@ import pickle
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
+import numpy as np
 import pytest
 
 from assay.envs import (
@@ -141,6 +142,48 @@ def test_a_reply_without_a_score_keeps_none_beside_a_second_function() -> None:
         CombinedReward([reward, brief])
     with pytest.raises(ValueError, match="got 1 where brief gave 2"):
         CombinedReward(brief, lambda **_: [0.5])(completions=["5", "7"])
+
+
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [
+        (None, "must give a list of numbers or None, got None"),
+        (["good"], "must give a list of numbers or None, got .'good'"),
+        ([float("inf")], "must give finite rewards, got .inf"),
+    ],
+)
+def test_what_is_no_reward_is_refused(column, words) -> None:
+    """One infinite reward makes the advantages of its whole group NaN."""
+    with pytest.raises((TypeError, ValueError), match=words):
+        CombinedReward(brief, lambda **_: column)(completions=["5"])
+
+
+def test_nan_is_none_and_weights_are_finite() -> None:
+    metrics = {}
+    gap = CombinedReward(brief, lambda **_: [float("nan"), 0.5])
+    assert gap(completions=["5", "7"], log_metric=metrics.__setitem__) == [None, 1.5]
+    assert metrics["rewards/<lambda>"] == 0.5
+    for weights in ((1.0, None), "12", (1.0, float("nan"))):
+        with pytest.raises(ValueError, match="weights must be finite numbers"):
+            CombinedReward(brief, brief, weights=weights)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "words"),
+    [
+        ([float("nan")], "'assay_task', which is missing"),
+        ([1.5], r"holds whole numbers, got 1\.5"),
+        ([float(2**61 + 1)], "holds whole numbers, got"),
+    ],
+)
+def test_a_column_that_names_no_task_is_refused(tasks, words) -> None:
+    """A join leaves floats and gaps; 1.5 was task 1, and 2**61 + 1 as a float was task 2**61."""
+    (reward,) = TRLSpec(ENV, size=2).reward_funcs
+    with pytest.raises(ValueError, match=words):
+        reward(completions=["5"], assay_task=tasks)
+    answer = reward.env.task(2**61 + 1).reference
+    assert reward(completions=[answer], assay_task=[2**61 + 1]) == [1.0]
+    assert reward(completions=["x"], assay_task=[1.0]) == [0.0]
 
 
 def test_a_spec_travels_between_processes() -> None:
@@ -307,6 +350,14 @@ class Grouped(TextEnv):
     def __init__(self) -> None:
         super().__init__(Rows([Task("2 + 3 =", reference="5")]), Exact())
         self.group_rubric = GroupRubric({"length": ShortReplies()})
+
+
+def test_numbers_of_a_spec_are_whole_and_may_be_of_numpy() -> None:
+    plain, numpy = TRLSpec(ENV, size=3, seed=5), TRLSpec(ENV, size=np.int64(3), seed=np.int64(5))
+    assert numpy.train_dataset.to_list() == plain.train_dataset.to_list()
+    for numbers in ({"seed": "a"}, {"seed": None}, {"size": True}, {"eval_size": 1.0}):
+        with pytest.raises(ValueError, match="must be a whole number"):
+            TRLSpec(ENV, **numbers)
 
 
 def test_an_empty_data_set_is_refused() -> None:

@@ -96,6 +96,7 @@ def test_rewards_of_other_turns_than_those_with_tokens_are_refused() -> None:
         Objective(beta=0.1, kl_in="reward"),
         Objective(top_entropy=0.5, correction="sequence_mask"),
         Objective(advantage="process", mask_truncated=True),
+        Objective(advantage="gdpo", reward_weights={"form": 2.0}),
     ],
 )
 def test_a_rollout_without_any_reward_has_no_rows(objective: Objective) -> None:

@@ -197,6 +197,19 @@ class TestWithoutTheGuard:
             assert (trial.reward, trial.graded.grading) == (reward, "shared"), trial.graded.log
 
 
+BAD_REWARDS = (
+    "touch /logs/verifier/reward.txt",
+    "echo nan > /logs/verifier/reward.txt",
+    "echo passed > /logs/verifier/reward.txt",
+    "echo NaN > /logs/verifier/reward.json",
+    """echo '{"reward": "1"}' > /logs/verifier/reward.json""",
+    """echo '{"reward": true}' > /logs/verifier/reward.json""",
+    "echo '{}' > /logs/verifier/reward.json",
+    "printf '1%0400d' 0 > /logs/verifier/reward.json",
+    "mkdir /logs/verifier/reward.txt",
+)
+
+
 class TestRewards:
     """What a grader writes, read strictly."""
 
@@ -209,45 +222,7 @@ class TestRewards:
             ("""echo '{"a": 1, "b": 0}' > /logs/verifier/reward.json""", 0.5, ""),
             ("echo 0.5 > /logs/verifier/reward.json; echo 1 > /logs/verifier/reward.txt", 0.5, ""),
             ("true", None, "no_reward"),
-            pytest.param(
-                "touch /logs/verifier/reward.txt", None, "bad_reward", marks=pytest.mark.slow
-            ),
-            pytest.param(
-                "echo nan > /logs/verifier/reward.txt", None, "bad_reward", marks=pytest.mark.slow
-            ),
-            pytest.param(
-                "echo passed > /logs/verifier/reward.txt",
-                None,
-                "bad_reward",
-                marks=pytest.mark.slow,
-            ),
-            pytest.param(
-                "echo NaN > /logs/verifier/reward.json", None, "bad_reward", marks=pytest.mark.slow
-            ),
-            pytest.param(
-                """echo '{"reward": "1"}' > /logs/verifier/reward.json""",
-                None,
-                "bad_reward",
-                marks=pytest.mark.slow,
-            ),
-            pytest.param(
-                """echo '{"reward": true}' > /logs/verifier/reward.json""",
-                None,
-                "bad_reward",
-                marks=pytest.mark.slow,
-            ),
-            pytest.param(
-                "echo '{}' > /logs/verifier/reward.json", None, "bad_reward", marks=pytest.mark.slow
-            ),
-            pytest.param(
-                "printf '1%0400d' 0 > /logs/verifier/reward.json",
-                None,
-                "bad_reward",
-                marks=pytest.mark.slow,
-            ),
-            pytest.param(
-                "mkdir /logs/verifier/reward.txt", None, "bad_reward", marks=pytest.mark.slow
-            ),
+            *(pytest.param(s, None, "bad_reward", marks=pytest.mark.slow) for s in BAD_REWARDS),
         ],
     )
     def test_a_number_is_a_reward_and_all_else_a_fault(

@@ -314,7 +314,7 @@ def _made(
     data: str | None,
     env_args: Mapping[str, Any],
 ) -> TextEnv:
-    """The environment to train or to evaluate on."""
+    """Make the environment to train or to evaluate on."""
     args = {**env_args, **({} if data is None else {"data": data}), **(config.levels or {})}
     build = make if config.levels is None else levels
     allowed = role == "train" and config.allow_test_split
@@ -322,7 +322,7 @@ def _made(
 
 
 def _held_out_env(config: TrainConfig, train_env: TextEnv) -> TextEnv | None:
-    """The tasks to evaluate on, or None if there are no others than those trained on."""
+    """Make the environment of the evaluation; None if it has only training tasks."""
     args = {name: value for name, value in config.env_args.items() if name != "split"}
     if config.held_out_data is not None:
         return _made("test", config, config.held_out_data, args)
@@ -339,7 +339,7 @@ def _held_out_env(config: TrainConfig, train_env: TextEnv) -> TextEnv | None:
 
 
 def _without_evaluation(config: TrainConfig, chosen: set[str]) -> TrainConfig:
-    """Settings for a run that has no held-out tasks; refuse if an evaluation was asked for."""
+    """Return settings without evaluations; refuse if one was asked for explicitly."""
     asked = sorted(chosen & _OF_EVALUATION)
     if asked:
         raise ValueError(

@@ -163,7 +163,7 @@ def _reply(episode: Episode, advantage: float | None) -> dict[str, Any]:
 
 
 def _conversation(messages: Sequence[Any]) -> str:
-    """The text of one message, or of several with who says what."""
+    """Return the text of one message, or of several with their roles."""
     if len(messages) == 1:
         return str(messages[0]["content"])
     return "\n\n".join(f"[{m['role']}]\n{m['content']}" for m in messages)

@@ -192,7 +192,7 @@ class _Plan:
 
 
 def _words(prompts: tuple[str, str], said: Mapping[str, str]) -> tuple[str, ...] | None:
-    """The verdicts on two messages; ``None`` if one cannot be read."""
+    """Read the verdicts on two messages; ``None`` if one cannot be read."""
     found = (final_answer(said.get(text, ""), ("answer",)).text or "" for text in prompts)
     words = tuple(word.strip() for word in found)
     return words if set(words) <= {"A", "B"} else None

@@ -23,12 +23,12 @@ def price(fruit: str) -> int:
 
 
 def call(name, /, **arguments):
-    """A call as Hermes and Qwen write it."""
+    """Write a call in the form of Hermes and Qwen."""
     return f"<tool_call>{json.dumps({'name': name, 'arguments': arguments})}</tool_call>"
 
 
 def shopper(messages):
-    """Stands in for a model: asks for both prices, then adds them up."""
+    """Stand in for a model: ask for both prices, then add them up."""
     heard = [m["content"] for m in messages if m["role"] == "tool"]
     if len(heard) < 2:
         return call("price", fruit=("apple", "pear")[len(heard)])

@@ -97,7 +97,7 @@ class StopStrings:
         return bool(self.strings)
 
     def complete(self, ids: Sequence[int]) -> bool:
-        """Whether the last of these tokens, the only one not asked about yet, completes a text."""
+        """Return whether the last of these tokens, the only new one, completes a text."""
         return (
             bool(self.strings)
             and self._may(ids[-1])
@@ -105,7 +105,7 @@ class StopStrings:
         )
 
     def _may(self, token: int) -> bool:
-        """Whether the token's text has a last character of a string, or is part of a character."""
+        """Return whether the token's text has a last character of a string, or part of one."""
         if token not in self._may_complete:
             text = self._decode([token, token])  # alone, some tokenizers drop its leading space
             self._may_complete[token] = "\ufffd" in text or not self._last.isdisjoint(text)

@@ -61,11 +61,11 @@ def require_scored(groups: Sequence[EpisodeGroup], step: int, most: float) -> No
 
 
 def drift(sums: Mapping[str, float]) -> float:
-    """Mean of p / q - 1 - log(p / q) over tokens that q sampled, p being the policy, in nats.
+    """Return the mean of p / q - 1 - log(p / q) over tokens that q sampled, in nats.
 
-    An unbiased estimate of KL(q || p) that is never negative (Schulman, "Approximating KL
-    divergence", 2020: k3). The mean of the ratio itself says little: its expectation is 1
-    however far p is from q. NaN without tokens. ``sums`` are those of
+    p is the policy. An unbiased estimate of KL(q || p) that is never negative (Schulman,
+    "Approximating KL divergence", 2020: k3). The mean of the ratio itself says little: its
+    expectation is 1 however far p is from q. NaN without tokens. ``sums`` are those of
     :func:`~assay.grpo.loss.policy_sums`.
     """
     if not sums.get("tokens"):

@@ -386,7 +386,7 @@ class Learner:
         return row
 
     def _take(self, part: Sequence[Row], step: _Step, rate: float) -> None:
-        """One optimizer step."""
+        """Take one optimizer step."""
         started = time.perf_counter()
         sums, norm = self._updater.gradient(part)
         fresh = not step.norms and not self.config.max_staleness

@@ -91,7 +91,7 @@ def merge_lora(model: Any) -> Any:
 
 @contextmanager
 def _peft() -> Iterator[Any]:
-    """The package, without its warnings, which are of what it uses of transformers' itself."""
+    """Import peft and silence its warnings, which are of its own use of transformers."""
     try:
         import peft
     except ModuleNotFoundError as error:
@@ -270,7 +270,7 @@ def _local(name: str | Path) -> Path:
 
 
 def _base_of(path: Path) -> Path:
-    """Where the model is: there, or where its adapters say."""
+    """Return the directory of the model: this one, or the one that its adapters name."""
     if not (path / ADAPTER_CONFIG).is_file() or (path / "config.json").is_file():
         return path
     try:
@@ -304,7 +304,7 @@ def _device(name: str) -> torch.device:
 
 
 def load_tokenizer(path: Path) -> Any:
-    """The tokenizer of a model directory, with an end-of-sequence token.
+    """Load the tokenizer of a model directory, with an end-of-sequence token.
 
     It is the one that ``tokenizer.json`` describes: beside a config of some models (Qwen2's among
     them) transformers builds that model's own tokenizer, whatever the file says, and a character
@@ -402,10 +402,10 @@ def tiny_model(
 
 
 def character_tokenizer(words: Sequence[str] = ()) -> PreTrainedTokenizerFast:
-    """One token for each printable ASCII character, newline and tab; all others are unknown.
+    """Make a tokenizer of one token for each printable ASCII character, newline and tab.
 
-    Its chat template joins the messages' contents and adds nothing. ``words`` are texts that are
-    one token each wherever they stand, such as ``<think>``: the first that fits.
+    All other characters are unknown. Its chat template joins the messages' contents. ``words``
+    are texts that are one token each wherever they stand, such as ``<think>``: the first that fits.
     """
     characters = [c for c in string.printable if c not in "\r\x0b\x0c"]
     for word in words:

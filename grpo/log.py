@@ -59,7 +59,7 @@ def filter_metrics(rollout: Rollout) -> dict[str, float]:
 
 
 def due(step: int, steps: int) -> bool:
-    """Whether a step of a run of so many keeps samples: the first, the last and about 200 more."""
+    """Return whether a step keeps samples: the first, the last and about 200 between."""
     return step in (1, steps) or step % max(1, steps // 200) == 0
 
 

@@ -194,7 +194,7 @@ def _fused(call: Callable[..., Any], device: str) -> Callable[..., Any]:
 
 
 def _finite(log_p: Tensor) -> Tensor:
-    """A logit of minus infinity has p = 0, and p log p must not be 0 times infinity."""
+    """Bound log p from below: p log p must not be 0 times infinity."""
     return log_p.clamp(min=-1e9)  # p is 0 far above it, and a gradient times it is finite
 
 
@@ -229,7 +229,7 @@ def padded_forward(model: Any, batch: Batch, temperature: float) -> tuple[Tensor
 
 
 def shared_forward(model: Any, batch: Batch, temperature: float) -> tuple[Tensor, Tensor]:
-    """As :func:`padded_forward`, with each prompt computed once for its group."""
+    """Compute as :func:`padded_forward`, with each prompt once for its group."""
     _require_positions(model, batch)
     hidden = shared_hidden(model, batch)  # [N, D]
     return _head(model, batch, hidden, batch.replies[batch.mask], temperature)
@@ -258,7 +258,7 @@ def choose_forward(
 
 
 def _probe(model: Any) -> Batch:
-    """Two groups that differ in prompt length, reply lengths and number of replies."""
+    """Make two groups that differ in prompt length, reply lengths and number of replies."""
     generator = torch.Generator().manual_seed(0)
     vocabulary = int(model.config.get_text_config().vocab_size)
 
@@ -356,7 +356,7 @@ def read_rows(
 
 
 def reading_drift(rows: Sequence[Row], reading: Sequence[TokenScores]) -> float:
-    """How far what read is from what sampled, in nats a token: see :func:`..run.guards.drift`."""
+    """Return the distance of reader and sampler, in nats a token, as :func:`.guards.drift`."""
     far = [
         read - sampled
         for row, x in zip(rows, reading, strict=True)

@@ -95,7 +95,7 @@ def policy_loss(
 def gains(
     logprobs: Tensor, log_ratio: Tensor, advantages: Tensor, mask: Tensor, objective: Objective
 ) -> Tensor:
-    """What each token gains, by ``objective.surrogate``; inputs are zero off the mask."""
+    """Compute each token's gain by ``objective.surrogate``; inputs are zero off the mask."""
     o, a = objective, advantages
     if o.surrogate == "gmpo":
         # A s_i, log s_i = mean_t min(log r, high) where A > 0, mean_t max(log r, -clip) where
@@ -305,7 +305,7 @@ def policy_sums(
     *,
     reference_logprobs: Tensor | None = None,
 ) -> dict[str, float]:
-    """Sums over tokens, to be divided by ``tokens``, and extremes, to be merged as such.
+    """Sum over tokens, to be divided by ``tokens``; take extremes, to be merged as such.
 
     Returns:
         ``tokens``; ``ratio``, ``min_ratio`` and ``max_ratio`` of r, not cut, so that infinity

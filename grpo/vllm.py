@@ -492,7 +492,7 @@ class VLLMPolicy(TokenPolicy):
         noise = torch.Generator().manual_seed(0)
 
         def off(*changed: str) -> float:
-            """Mean difference of log-probabilities with these tensors changed."""
+            """Return the mean difference of log-probabilities with these tensors changed."""
             for name, p in trained.items():
                 p.copy_(kept[name])
                 if name in changed:

@@ -273,7 +273,7 @@ def _assemble(job: Job) -> Plan:
 
 
 def _memory(job: Job, n: dict[str, float]) -> dict[str, dict[str, float]]:
-    """Bytes at each phase's peak on one GPU, by kind."""
+    """Return the bytes at each phase's peak on one GPU, by kind."""
     c, config = job.count, job.config
     states = {kind: n[kind] / c for kind in ("weights", "gradients", "optimizer")}
     if config.beta and job.lora is None:

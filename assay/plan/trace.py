@@ -313,7 +313,7 @@ def trace_step(
 
 
 def _cache_of_token(fake: FakeModel, tokens: int = 16) -> float:
-    """Bytes of the cache of one token, in the dtype of computation."""
+    """Return the bytes of one token's cache, in the dtype of computation."""
     with torch.no_grad(), fake.counting():
         output = fake.model(torch.zeros(1, tokens, dtype=torch.long), use_cache=True)
     layers = getattr(output.past_key_values, "layers", ())
@@ -321,14 +321,14 @@ def _cache_of_token(fake: FakeModel, tokens: int = 16) -> float:
 
 
 def _gathered(model: Any) -> float:
-    """Bytes of two layers (one is fetched ahead) and of all weights that belong to none."""
+    """Return the bytes of two layers (one is prefetched) and of weights outside layers."""
     names = set(model._no_split_modules or ())
     layers = [_size(m.parameters()) for m in model.modules() if type(m).__name__ in names]
     return _size(model.parameters()) - sum(layers) + 2 * max(layers, default=0.0)
 
 
 def _size(tensors: Any) -> float:
-    """Bytes of tensors; other things are passed over."""
+    """Return the bytes of tensors; skip other values."""
     return float(sum(x.numel() * x.element_size() for x in tensors if isinstance(x, Tensor)))
 
 

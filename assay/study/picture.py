@@ -105,7 +105,7 @@ def draw_overview(decided: Sequence[tuple[str, Verdict]], png: Path) -> Path:
 
 
 def _percent(verdict: Verdict, gain: float) -> float:
-    """A gain beyond the claim's margin, in % of what is compared with."""
+    """Return the gain beyond the claim's margin, in % of the baseline."""
     margin = verdict.claim.margin
     if verdict.claim.ratio:
         return 100 * (gain / margin - 1)

@@ -121,7 +121,7 @@ class Study:
 
 
 def is_decided(study: Study, results: Results) -> bool:
-    """Whether every arm was run with as many seeds as the study asks for."""
+    """Return whether every arm was run with as many seeds as the study asks for."""
     least = min((len(results.get(arm, ())) for arm in study.arms), default=0)
     return bool(study.claims) and least >= study.seeds
 

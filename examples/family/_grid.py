@@ -45,7 +45,7 @@ class Grid(gymnasium.Env[int, int]):
         return self._cell, (paid or 0.0) - COST, paid is not None, False, {}
 
     def clone(self) -> tuple[int, Any]:
-        """The cell, and the state of what happens by chance."""
+        """Copy the cell and the random state."""
         return self._cell, self.np_random.bit_generator.state
 
     def restore(self, clone: tuple[int, Any]) -> None:
@@ -54,12 +54,12 @@ class Grid(gymnasium.Env[int, int]):
 
 
 def sign(cell: int) -> str:
-    """What is in a cell."""
+    """Return the character of a cell."""
     return ROWS[cell // WIDTH][cell % WIDTH]
 
 
 def moved(cell: int, action: int) -> int:
-    """The cell that an action leads to; the walls hold."""
+    """Return the cell that an action leads to; walls block."""
     row, column = (x + d for x, d in zip(divmod(cell, WIDTH), MOVES[action], strict=True))
     return row * WIDTH + column if 0 <= row < WIDTH and 0 <= column < WIDTH else cell
 

@@ -14,7 +14,7 @@ BY_CALLS = "accuracy by network calls"
 
 
 def ring_picture(shown: Sequence[str], curves: Sequence[str]) -> Callable[[Any, Results], None]:
-    """A study's ``draw``.
+    """Draw a study's figure; a study's ``draw``.
 
     Args:
         shown: three arms, whose samples are drawn.
@@ -40,7 +40,7 @@ def ring_picture(shown: Sequence[str], curves: Sequence[str]) -> Callable[[Any, 
 
 
 def _samples(axes: Any, arm: str, results: Results) -> None:
-    """Samples of seed 0 by the ODE, in the colour of their prompt, and where it is paid."""
+    """Plot samples of seed 0 by the ODE, coloured by prompt, and the rewarded spots."""
     from matplotlib.patches import Circle  # only here: listing studies needs no matplotlib
 
     for spot, centre in enumerate(CENTRES.tolist()):

@@ -35,7 +35,7 @@ class RingNet(nn.Module):
         self.layers = nn.Sequential(*hidden, nn.Linear(width, 2))
 
     def forward(self, x: Tensor, t: Tensor, prompts: Tensor) -> Tensor:
-        """Velocities [N, 2] at x [N, 2] and t [N], for prompts [N]."""
+        """Compute velocities [N, 2] at x [N, 2] and t [N], for prompts [N]."""
         phase = t[:, None] * self.waves
         seen = torch.cat([x, phase.sin(), phase.cos(), self.prompt(prompts)], dim=1)
         velocity: Tensor = self.layers(seen)
@@ -43,7 +43,7 @@ class RingNet(nn.Module):
 
 
 def captioned(count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Samples [N, 2] and their captions [N], half of which may be wrong."""
+    """Draw samples [N, 2] and captions [N], half of which may be wrong."""
     prompts = torch.randint(PROMPTS, (count,), generator=generator)
     allowed = prompts + PROMPTS * torch.randint(2, (count,), generator=generator)
     anywhere = torch.randint(SPOTS, (count,), generator=generator)
@@ -62,7 +62,7 @@ def start(trial: Trial) -> None:
 
 
 def base(trial: Trial) -> RingNet:
-    """The seed's base model."""
+    """Train the seed's base model."""
     return load_base(RingNet(), trial)
 
 
@@ -73,7 +73,7 @@ def nearest(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def right(x: Tensor, prompts: Tensor) -> Tensor:
-    """Whether samples [N, 2] lie at one of the two spots that their prompts [N] allow."""
+    """Return whether samples [N, 2] lie at one of the two spots that their prompts [N] allow."""
     distance, spot = nearest(x)
     return (distance < NEAR) & (spot % PROMPTS == prompts)
 
@@ -85,7 +85,7 @@ def binary(units: Units) -> Mapping[str, Tensor]:
 
 
 def graded(units: Units) -> Mapping[str, Tensor]:
-    """The nearer to an allowed spot the more, from 0 to 1."""
+    """Score nearness to an allowed spot, from 0 to 1."""
     asked = units.prompts.repeat_interleave(units.group_size)
     both = torch.cdist(units.outputs, CENTRES).view(-1, 2, PROMPTS)  # spots c and c + 4
     mine = both.amin(dim=1).gather(1, asked[:, None])
@@ -117,14 +117,14 @@ def measure(x: Tensor, prompts: Tensor) -> dict[str, float]:
 
 
 def drawn(net: nn.Module, seed: int, count: int) -> tuple[Tensor, Tensor]:
-    """Samples by the ODE in 40 steps, ``count`` for each prompt, and these prompts."""
+    """Sample by the ODE in 40 steps, ``count`` for each prompt; return the prompts too."""
     prompts = torch.arange(PROMPTS).repeat_interleave(count)
     generator = torch.Generator().manual_seed(10_000 + seed)
     return FlowPolicy(net, (2,)).draw(prompts, generator, steps=40), prompts
 
 
 def some(count: int, generator: torch.Generator) -> Tensor:
-    """Prompts of a training step."""
+    """Draw the prompts of a training step."""
     return torch.randint(PROMPTS, (count,), generator=generator)
 
 
@@ -158,7 +158,7 @@ def trained(
 
 
 def finished(trial: Trial, policy: FlowPolicy) -> Outcome:
-    """Numbers of 4,000 samples of the ODE, and of as many of the SDE that it is trained by.
+    """Measure 4,000 samples of the ODE, and as many of the SDE used in training.
 
     Some of the first seed's are kept for the picture.
     """

@@ -30,7 +30,7 @@ SUMS = (
 
 
 def sums(split: str) -> TextEnv:
-    """Sums of two numbers below 100; a reply is right or it is not."""
+    """Make tasks: sums of two numbers below 100, with a binary reward."""
     return make("assay/Arithmetic-v1", split=split)
 
 

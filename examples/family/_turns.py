@@ -9,7 +9,7 @@ from assay.grpo import Row
 
 
 def worked_row(tokenizer: Any, prompt: str, turns: Sequence[tuple[str, str]]) -> Row:
-    """The tokens of an episode, as one that was rolled out has them.
+    """Tokenize an episode as a rollout does.
 
     Args:
         tokenizer: a character tokenizer, whose chat template joins messages as they are.

@@ -80,7 +80,7 @@ class Preferred(Verifier):
 
 
 def spoken(rng: np.random.Generator, thought: str, letters: float) -> str:
-    """A thought, each of whose words is in letters with this chance."""
+    """Write a thought; each word is in letters with this probability."""
 
     def said(word: re.Match[str]) -> str:
         return word[0].translate(_TO_LETTERS) if rng.random() < letters else word[0]
@@ -112,7 +112,7 @@ def reply(
     hasty: float = 0.5,
     liked: float = 0.0,
 ) -> str:
-    """A right reply in the format.
+    """Write a right reply in the format.
 
     Args:
         rng: decides what is left to chance.
@@ -130,7 +130,7 @@ def reply(
 
 
 def as_read(rng: np.random.Generator, kind: str, digits: list[int]) -> str:
-    """A reply as the base model has read it: any language, and some of them bare results."""
+    """Write a reply of the base model's data: any language, some of them bare results."""
     if rng.random() < 0.25:
         return TASKS[kind](digits)[2]
     letters = float(rng.choice([0.0, 0.5, 1.0], p=[0.4, 0.2, 0.4]))
@@ -138,7 +138,7 @@ def as_read(rng: np.random.Generator, kind: str, digits: list[int]) -> str:
 
 
 def environment(kind: str, rubric: Verifier, split: Split) -> TextEnv:
-    """Tasks of a kind; ``solution`` is what the base model has read, in whatever language."""
+    """Make tasks of a kind; ``solution`` is from the base model's data, in any language."""
 
     def make(rng: np.random.Generator) -> Task:
         digits = [int(n) for n in rng.integers(0, 6, size=3)]

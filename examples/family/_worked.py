@@ -17,7 +17,7 @@ Spoken = Callable[[np.random.Generator, int, int], str]
 
 
 def working(a: int, b: int) -> str:
-    """The sum of two numbers of two digits, digit by digit: ``7+5=12 1+2+1=4``."""
+    """Work out the sum of two two-digit numbers, digit by digit: ``7+5=12 1+2+1=4``."""
     ones = a % 10 + b % 10
     tens = a // 10 + b // 10 + ones // 10
     carried = "+1" if ones > 9 else ""
@@ -25,12 +25,12 @@ def working(a: int, b: int) -> str:
 
 
 def tagged(thought: str, answer: str) -> str:
-    """A thought and an answer, each in its tags."""
+    """Write a thought and an answer, each in its tags."""
     return f"<think>{thought}</think><answer>{answer}</answer>"
 
 
 def sums(name: str, rubric: Verifier, split: Split, spoken: Spoken) -> TextEnv:
-    """Sums of two numbers of two digits; a task's ``solution`` is what was read, right or not."""
+    """Make tasks: sums of two-digit numbers; ``solution`` is the base's data, right or not."""
 
     def make(rng: np.random.Generator) -> Task:
         a, b = (int(n) for n in rng.integers(10, 100, size=2))
@@ -40,7 +40,7 @@ def sums(name: str, rubric: Verifier, split: Split, spoken: Spoken) -> TextEnv:
 
 
 def mean_rewards(groups: Sequence[EpisodeGroup]) -> dict[str, float]:
-    """The mean of each named reward, and of the policy's tokens in a reply."""
+    """Return the mean of each named reward, and of the reply's length in tokens."""
     episodes = [episode for group in groups for episode in group.episodes]
     found: dict[str, list[float]] = {"tokens": []}
     for episode in episodes:

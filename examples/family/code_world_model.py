@@ -27,7 +27,7 @@ class Program(Code):
     """Judges a program that is the whole of what it is given."""
 
     def program(self, reply: str, reference: dict[str, Any]) -> tuple[str | None, str]:
-        """The reply as it stands."""
+        """Return the reply itself."""
         return reply, ""
 
 
@@ -61,24 +61,24 @@ class OneLine(TextEnv):
         return turns
 
     def answer(self, state: State) -> str:
-        """The program that was submitted."""
+        """Return the program that was submitted."""
         return state.reply[1:] if state.reply.startswith("s") else ""
 
 
 def shown(task: Task, passed: bool) -> str:
-    """What a tool answers: whether the visible tests pass, and what they ask."""
+    """Run the visible tests; return their results, as the tool answers."""
     wanted = "".join(f" {x}:{value(task, x)}" for x in SEEN)
     return f"|{'ok' if passed else 'no'}{wanted}|"
 
 
 def value(task: Task, x: int) -> int:
-    """What the function should give."""
+    """Return the function's right value."""
     a, b = task.metadata["right"]
     return int(a * x + b)
 
 
 def bugs(split: str) -> list[Task]:
-    """Every line with every wrong number for one of its two; a tenth is held out."""
+    """List every line with every wrong number for one of its two; a tenth is held out."""
     every_one = [
         (a, b, *wrong)
         for a in range(1, 10)
@@ -92,7 +92,7 @@ def bugs(split: str) -> list[Task]:
 
 
 def task_of(a: int, b: int, c: int, d: int) -> Task:
-    """The line ``a*x+b``, of which ``c*x+d`` is shown."""
+    """Make the task to turn ``c*x+d``, which is shown, into ``a*x+b``."""
 
     def tests(arguments: Sequence[int]) -> dict[str, str]:
         lines = "\n".join(f"assert f({x}) == {a * x + b}" for x in arguments)
@@ -107,12 +107,12 @@ def task_of(a: int, b: int, c: int, d: int) -> Task:
 
 
 def line(a: int, b: int) -> str:
-    """The source of a function."""
+    """Write the source of a function."""
     return f"f=lambda x:{a}*x+{b}"
 
 
 def hinted(task: Task) -> Task:
-    """The same task with one of its hidden tests in the prompt."""
+    """Copy a task with one of its hidden tests in the prompt."""
     x = HIDDEN[0]
     return Task(
         f"{task.text}?{x}:{value(task, x)}",
@@ -123,7 +123,7 @@ def hinted(task: Task) -> Task:
 
 
 def demonstration(tokenizer: Any, task: Task, rng: random.Random) -> Row:
-    """A clumsy programmer, who often submits a guess, and after a test may mend the number."""
+    """Play a clumsy programmer: often submit a guess, and sometimes fix the number after a test."""
     a, b = task.metadata["right"]
     guess = line(a, b) if rng.random() < 0.3 else line(rng.randint(1, 9), rng.randint(0, 9))
     shown_first = rng.random() < 0.5
@@ -134,7 +134,7 @@ def demonstration(tokenizer: Any, task: Task, rng: random.Random) -> Row:
 
 
 def start(trial: Trial) -> None:
-    """A model that makes proper calls, and sometimes mends the line."""
+    """Train the base model: it makes proper calls, and sometimes fixes the line."""
     model, tokenizer = load_model(tiny_model(trial.start, seed=trial.seed))
     rng = random.Random(trial.seed)  # noqa: S311 - no secret
     rows = [demonstration(tokenizer, task, rng) for task in bugs("train")]

@@ -33,7 +33,7 @@ def start_and_teacher(trial: Trial) -> None:
 
 
 def settings(trial: Trial, steps: int, **others: Any) -> GRPOConfig:
-    """Sizes and learning rate of all arms."""
+    """Return the sizes and learning rate of all arms."""
     return GRPOConfig(
         steps=1 if trial.short else steps,
         prompts_per_step=16 if trial.short else PROMPTS,

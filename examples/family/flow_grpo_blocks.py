@@ -37,7 +37,7 @@ class BlockNet(nn.Module):
         self.leave = nn.Linear(width, SIDE * SIDE)
 
     def forward(self, x: Tensor, t: Tensor, prompts: Tensor) -> Tensor:
-        """Velocities [N, 8, 8] at x [N, 8, 8] and t [N], for prompts [N]."""
+        """Compute velocities [N, 8, 8] at x [N, 8, 8] and t [N], for prompts [N]."""
         phase = t[:, None] * self.waves
         seen = torch.cat([x.flatten(1), phase.sin(), phase.cos(), self.prompt(prompts)], dim=1)
         hidden = nn.functional.silu(self.enter(seen))
@@ -49,7 +49,7 @@ class BlockNet(nn.Module):
 
 
 def images(lit: Tensor) -> Tensor:
-    """Images [N, 8, 8] of blocks [N, 9] of bool: 1 where lit, else -1."""
+    """Render blocks [N, 9] of bool as images [N, 8, 8]: 1 where lit, else -1."""
     found = torch.full((len(lit), SIDE, SIDE), -1.0)
     for place, (row, column) in enumerate(CORNERS):
         found[lit[:, place], row : row + 2, column : column + 2] = 1.0
@@ -57,7 +57,7 @@ def images(lit: Tensor) -> Tensor:
 
 
 def captioned(count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Images [N, 8, 8] and their captions [N], some of which are wrong."""
+    """Draw images [N, 8, 8] and captions [N], some of which are wrong."""
     blocks = asked(count, generator)
     order = torch.rand(count, CELLS, generator=generator).argsort(dim=1).argsort(dim=1)
     true = torch.rand(count, generator=generator) < CAPTIONS
@@ -66,7 +66,7 @@ def captioned(count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
 
 
 def asked(count: int, generator: torch.Generator) -> Tensor:
-    """Prompts [N]: how many blocks."""
+    """Draw prompts [N]: numbers of blocks."""
     return torch.randint(1, MOST + 1, (count,), generator=generator)
 
 

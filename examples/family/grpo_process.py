@@ -47,14 +47,14 @@ class Running(TextEnv):
 
 
 def draw(rng: Any) -> Task:
-    """Numbers below 10."""
+    """Draw numbers below 10."""
     numbers = [int(n) for n in rng.integers(10, size=TERMS)]
     asked = "+".join(map(str, numbers)) + f" {numbers[0]}+{numbers[1]}="
     return Task(asked, str(sum(numbers)), metadata={"numbers": numbers})
 
 
 def worked(tokenizer: Any, task: Task) -> Row:
-    """The tokens of an episode in which every total is right."""
+    """Tokenize an episode in which every total is right."""
     numbers = task.metadata["numbers"]
     totals = [str(sum(numbers[:n])) for n in range(2, TERMS + 1)]
     said = [*(f"+{n}=" for n in numbers[2:]), ""]
@@ -62,7 +62,7 @@ def worked(tokenizer: Any, task: Task) -> Row:
 
 
 def start(trial: Trial) -> None:
-    """A weak base: supervised on a few worked episodes, and stopped early."""
+    """Train a weak base model: supervised on a few worked episodes, and stopped early."""
     model, tokenizer = load_model(tiny_model(trial.start, seed=trial.seed))
     env = Running()
     steps = 5 if trial.short else WARM_STEPS

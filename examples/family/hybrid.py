@@ -64,18 +64,18 @@ def train(trial: Trial, *, credit: Any, episodes: int, groups: int = 1, **option
 
 
 def starts(count: int, generator: torch.Generator) -> Tensor:
-    """Seeds of resets; every episode begins in the same corner."""
+    """Return seeds of resets; every episode begins in the same corner."""
     return torch.zeros(count, dtype=torch.long)
 
 
 def returned(units: Units) -> Mapping[str, Tensor]:
-    """The sum of an episode's rewards."""
+    """Sum an episode's rewards."""
     return {"return": units.outputs.view(-1, units.group_size)}
 
 
 @torch.no_grad()
 def measured(logits: nn.Embedding) -> float:
-    """The policy's expected return, computed and not sampled."""
+    """Compute the policy's expected return exactly, without sampling."""
     return exact_return(logits.weight.softmax(-1).double().numpy())
 
 
@@ -91,7 +91,7 @@ def with_critic(estimate: Any) -> Any:
 
 
 def draw(figure: Any, results: Results) -> None:
-    """One wide panel."""
+    """Draw one wide panel."""
     figure.set_size_inches(8, 4.6)
     axes = figure.subplots()
     draw_curve(axes, results, "exact return", xlabel="calls of step")

@@ -31,12 +31,12 @@ PROXY, TRUE = "reward by the reward model", "true reward"
 
 
 def worth(reply: str, reference: str) -> float:
-    """How many different vowels there are, by the reply's length: 1.0 for each once and no more."""
+    """Divide the number of distinct vowels by the reply's length: 1.0 for each exactly once."""
     return sum(vowel in reply for vowel in VOWELS) / max(len(VOWELS), len(reply))
 
 
 def names(split: Split) -> TextEnv:
-    """A name to be answered in letters; what is liked is the same for all names."""
+    """Draw a name as the prompt; the preference is the same for all names."""
 
     def task(rng: np.random.Generator) -> Task:
         return Task(f"{''.join(rng.choice(list(LETTERS), 3))}:", reference="")
@@ -46,12 +46,12 @@ def names(split: Split) -> TextEnv:
 
 
 def reading(trial: Trial) -> FitConfig:
-    """How a reward model is fitted: eight passes over its labels."""
+    """Return the settings of a reward model's fit: eight passes over its labels."""
     return FitConfig(epochs=1 if trial.short else 8, batch_size=40, learning_rate=1e-3)
 
 
 def start(trial: Trial) -> None:
-    """A policy that says four letters at random, and labels of its replies."""
+    """Train a policy that writes four random letters, and label its replies."""
     model, tokenizer = load_model(
         tiny_model(trial.start, hidden_size=64, intermediate_size=192, seed=trial.seed)
     )
@@ -143,7 +143,7 @@ def train(trial: Trial, *, first: int = 1, refit: bool = False, replay: float = 
 
 
 def reward_model(trial: Trial, known: Sequence[Label]) -> TrainableRewardModel:
-    """The policy's body, fitted to the first labels; an interrupted trial has it already."""
+    """Fit the policy's body to the first labels, unless an interrupted trial has done so."""
     zero, one = trial.folder / "version-0", trial.folder / "version-1"
     if one.exists():
         return TrainableRewardModel(one)
@@ -153,19 +153,19 @@ def reward_model(trial: Trial, known: Sequence[Label]) -> TrainableRewardModel:
 
 
 def judged(scorer: TrainableRewardModel, groups: Sequence[EpisodeGroup]) -> float:
-    """The mean score of a reward model for the first reply to each task."""
+    """Return a reward model's mean score of the first reply to each task."""
     replies = [group.episodes[0].completion for group in groups]
     asked = [{"messages": list(group.task.messages)} for group in groups]
     return mean([v.score or 0.0 for v in scorer.verify_many(replies, asked)])
 
 
 def mean(values: Sequence[float]) -> float:
-    """Of at least one."""
+    """Return the mean of at least one value."""
     return sum(values) / len(values)
 
 
 def draw(figure: Any, results: Results) -> None:
-    """What the reward model says beside what is true, with the rounds' ends."""
+    """Draw the reward model's score beside the true value, with the rounds' ends."""
     panels = figure.subplots(1, 2, sharey=True)
     for axes, name in zip(panels, (PROXY, TRUE), strict=True):
         draw_curve(axes, results, name)

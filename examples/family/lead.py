@@ -30,7 +30,7 @@ LONGEST = FILLER + 6  # tokens of a reply
 
 
 def problems(length: LeadLength | None = None) -> TextEnv:
-    """Sums and products of two digits, paid by length in the group where that is given."""
+    """Make tasks: sums and products of two digits, rewarded by length in the group if given."""
     env = make("assay/Arithmetic-v1", digits=1, operators="+*")
     if length is not None:
         env.group_rubric = GroupRubric({"lead": length}, weights={"rubric": 0.0})
@@ -38,7 +38,7 @@ def problems(length: LeadLength | None = None) -> TextEnv:
 
 
 def wordy(task: Task, place: int) -> Task:
-    """The same task, its solution behind some dots that say nothing."""
+    """Copy a task with its solution behind some dots, which carry no information."""
     dots = "." * (place % (FILLER + 1))
     return replace(task, solution=f"{dots} {task.solution}")
 
@@ -97,7 +97,7 @@ def measured(played: Any, policy: ModelPolicy) -> dict[str, float]:
 
 
 def mean_length(episodes: Sequence[Episode]) -> float:
-    """Of what the policy wrote, in tokens."""
+    """Return the mean length of replies, in tokens."""
     lengths = [sum(len(s.ids) for s in e.spans if s.author == "model") for e in episodes]
     return statistics.fmean(lengths) if lengths else float("nan")
 

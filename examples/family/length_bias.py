@@ -23,20 +23,20 @@ STEPS = 120
 
 
 def draw(rng: Any) -> Task:
-    """A sum; its worked reply begins with some dots, which are worth nothing."""
+    """Draw a sum; its worked reply begins with some dots, which are worth nothing."""
     a, b = (int(n) for n in rng.integers(10, 100, size=2))
     dots = "." * int(rng.integers(1, 12))
     return Task(f"{a}+{b}=", str(a + b), solution=f"{dots}{a + b}")
 
 
 def dotted(split: Split) -> TextEnv:
-    """Sums that may be padded with dots: a reply is right by what follows them."""
+    """Make tasks: sums whose replies may be padded with dots, which are not judged."""
     judge = FunctionVerifier(lambda reply, answer: reply.lstrip(".") == answer)
     return TextEnv(Generated(draw, name="Dotted", split=split), judge)
 
 
 def start(trial: Trial) -> None:
-    """A model that writes the right number of dots, and a right sum now and then."""
+    """Train the base model: it writes the right number of dots, and sometimes a right sum."""
     model, tokenizer = load_model(tiny_model(trial.start, seed=trial.seed))
     train = dotted("train")
     warm_start(

@@ -47,7 +47,7 @@ class Bandit(nn.Module):
 
 
 def scored(scale: float) -> Any:
-    """The two rewards by name; the first is in other units."""
+    """Return the two rewards by name; the first is in other units."""
 
     def score(units: Units) -> Mapping[str, Tensor]:
         rewards = units.outputs.view(-1, units.group_size, 2)
@@ -73,7 +73,7 @@ def train(trial: Trial, **settings: Any) -> Outcome:
 
 
 def one_run(scale: float, seed: int, short: bool, settings: Mapping[str, Any]) -> list[float]:
-    """Both rewards after training."""
+    """Train once; return both rewards."""
     config = UnitConfig(
         steps=10 if short else STEPS,
         prompts_per_step=4,
@@ -89,12 +89,12 @@ def one_run(scale: float, seed: int, short: bool, settings: Mapping[str, Any]) -
 
 @torch.no_grad()
 def expected(policy: Bandit) -> Tensor:
-    """Mean of both rewards under the policy, in their first units."""
+    """Return the mean of both rewards under the policy, in their first units."""
     return policy.logits.softmax(-1) @ MEANS
 
 
 def draw(figure: Any, results: Results) -> None:
-    """Where each run ended: both rewards, a panel for each unit of the first."""
+    """Draw both final rewards of each run, a panel for each unit of the first."""
     figure.set_size_inches(11, 4.4)
     panels = figure.subplots(1, len(SCALES), sharey=True)
     for axes, scale in zip(panels, SCALES, strict=True):

@@ -14,7 +14,7 @@ REPLIES = 512  # of a step
 
 
 def common(trial: Trial) -> dict[str, Any]:
-    """What is the same for all arms."""
+    """Return the settings of all arms."""
     return {
         "steps": 2 if trial.short else STEPS,
         "learning_rate": 3e-4,
@@ -31,7 +31,7 @@ def grpo(trial: Trial) -> Outcome:
 
 
 def ppo(trial: Trial, *, group_size: int, lam: float = 1.0) -> Outcome:
-    """The same number of replies, in groups of any size: a critic needs none."""
+    """Train by PPO on the same number of replies; a critic needs no groups."""
     config = PPOConfig(
         **common(trial),
         prompts_per_step=REPLIES // group_size,

@@ -149,7 +149,7 @@ def all_scenarios(
 
 
 def judged(weights: Mapping[str, float] | None = None) -> Rubric:
-    """All four measures; those without a weight are only watched."""
+    """Return all four measures; those without a weight are only logged."""
     parts = {
         "accuracy": Result(),
         "language": InDigits(),
@@ -161,14 +161,14 @@ def judged(weights: Mapping[str, float] | None = None) -> Rubric:
 
 
 def written(kind: str, count: int, *, liked: float, seed: int) -> list[tuple[str, str]]:
-    """Tasks with replies that people wrote: right, in the format, and in one language."""
+    """Make tasks with reference replies: right, in the format, and in one language."""
     env, rng = environment(kind, judged(), "train"), np.random.default_rng(seed)
     tasks = [env.task(10**6 + i) for i in range(count)]
     return [(t.text, reply(rng, kind, t.metadata["digits"], liked=liked)) for t in tasks]
 
 
 def in_one_language(groups: Sequence[EpisodeGroup]) -> list[EpisodeGroup]:
-    """Groups without the episodes whose thoughts mix languages."""
+    """Drop the episodes whose thoughts mix languages."""
     return [
         replace(group, episodes=tuple(e for e in group.episodes if e.rewards["language"] == 1.0))
         for group in groups
@@ -223,7 +223,7 @@ def finished(
 
 
 def pipeline(seed: int, *, short: bool = False, language: float = 1.0) -> list[Stage]:
-    """The base model and R1's four stages.
+    """Train the base model and R1's four stages.
 
     Args:
         seed: decides everything.
@@ -270,7 +270,7 @@ def pipeline(seed: int, *, short: bool = False, language: float = 1.0) -> list[S
 
 
 def prepare(trial: Trial) -> None:
-    """The base model, of which every arm of a seed takes a copy."""
+    """Train the base model, of which every arm of a seed takes a copy."""
     run_stages(pipeline(trial.seed, short=trial.short)[:1], trial.start / "pipeline")
 
 
@@ -291,7 +291,7 @@ def train(trial: Trial, **changed: float) -> Outcome:
 
 
 def draw(figure: Any, results: Results) -> None:
-    """The four measures, from stage to stage."""
+    """Draw the four measures, from stage to stage."""
     names = ("base", "1: cold\nstart", "2: RL on\nsums", "3: rejection,\nSFT", "4: RL on\nall")
     panels = figure.subplots(2, 2, sharex=True, sharey=True).flatten()
     for axes, name in zip(panels, MEASURES, strict=True):

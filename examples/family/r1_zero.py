@@ -27,7 +27,7 @@ LONGEST = 32  # tokens of a reply
 
 
 def as_read(rng: np.random.Generator, a: int, b: int) -> str:
-    """A sum as the base model has read it: seldom in the format, with or without its working."""
+    """Write a sum of the base model's data: seldom in the format, with or without its working."""
     answer, thought = str(a + b), working(a, b)
     forms = (
         (0.50, answer),
@@ -47,7 +47,7 @@ def environment(split: Split, weights: Mapping[str, float] | None = None) -> Tex
 
 
 def prepare(trial: Trial) -> None:
-    """The base model: it has read sums in every form."""
+    """Train the base model on sums in every form."""
     model, tokenizer = load_model(tiny_model(trial.start, words=THINK, seed=trial.seed))
     read = environment("train")
     config = FitConfig(

@@ -47,7 +47,7 @@ Last = Literal["cold start", "wrong", "all"]
 
 
 def wrong_sum(rng: np.random.Generator, right: int) -> int:
-    """A sum that is off by 1 to 5."""
+    """Return a sum that is off by 1 to 5."""
     wrong = abs(right + int(rng.choice([-1, 1]) * rng.integers(1, 6)))
     return wrong + (wrong == right)
 
@@ -81,7 +81,7 @@ def pairs(split: Split, seed: int = 0) -> TextEnv:
 
 
 def verdict_and_format() -> Rubric:
-    """The paper's reward: 1 for the exact verdict and 1 for the form, here their mean."""
+    """Score by the paper's reward: 1 for the exact verdict and 1 for the form, here their mean."""
     return Rubric({"verdict": Exact(extract=("answer",)), "format": Format()})
 
 
@@ -97,7 +97,7 @@ class Gold(Verifier):
 
 
 def start(trial: Trial) -> None:
-    """A policy that is right now and then, and stage 1: a judge that has seen verdicts."""
+    """Train a weak policy, and stage 1: a judge that has seen verdicts."""
     rng = np.random.default_rng(trial.seed)
 
     def guess(task: Task) -> str:
@@ -111,7 +111,7 @@ def start(trial: Trial) -> None:
 
 
 def teach(trial: Trial, name: str, examples: Sequence[Any], steps: int) -> None:
-    """A new model that has seen some examples, in a folder of the start."""
+    """Train a new model on some examples, in a folder of the start."""
     folder = trial.start / name
     small = tiny_model(folder, hidden_size=64, intermediate_size=192, seed=trial.seed)
     model, tokenizer = load_model(small)
@@ -152,7 +152,7 @@ def train(trial: Trial, *, last: Last | None) -> Outcome:
 def policy_of(
     model: Any, tokenizer: Any, trial: Trial, *, longest: int = LONGEST, temperature: float = 1.0
 ) -> ModelPolicy:
-    """A model as a policy, or as a judge."""
+    """Wrap a model as a policy, or as a judge."""
     return ModelPolicy(
         model, tokenizer, max_new_tokens=longest, temperature=temperature, seed=trial.seed
     )
@@ -196,7 +196,7 @@ def by_judge(trial: Trial, judge: Verifier, points: list[tuple[float, float]]) -
 
 
 def settings(trial: Trial, steps: int, learning_rate: float, longest: int) -> GRPOConfig:
-    """The paper's group size and beta, for judge and policy."""
+    """Return the paper's group size and beta, for judge and policy."""
     return PRESETS["grpo"].config(
         steps=2 if trial.short else steps,
         prompts_per_step=12,
@@ -210,7 +210,7 @@ def settings(trial: Trial, steps: int, learning_rate: float, longest: int) -> GR
 
 
 def draw(figure: Any, results: Results) -> None:
-    """The judge by stage, and the policies that the judges trained."""
+    """Draw the judge by stage, and the policies that the judges trained."""
     left, right = figure.subplots(1, 2)
     draw_curve(left, results, ACCURACY, xlabel="stage")
     left.set_xticks([1, 2, 3], ["1: cold start", "2: rejection\nsampling", "3: GRPO"])

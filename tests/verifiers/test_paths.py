@@ -562,8 +562,13 @@ def test_of_all_choices_of_things_the_best_win() -> None:
 
 # -- squares -----------------------------------------------------------------------------------
 
-LINES = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)]
-SQUARES = [p for p in permutations(range(1, 10)) if all(sum(p[i] for i in x) == 15 for x in LINES)]
+LINES = [(0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)]
+ROWS = [row for row in permutations(range(1, 10), 3) if sum(row) == 15]
+SQUARES = [
+    p
+    for a, b, c in permutations(ROWS, 3)
+    if len({*(p := (*a, *b, *c))}) == 9 and all(sum(p[i] for i in x) == 15 for x in LINES)
+]
 
 
 def told(square: tuple[int, ...]) -> str:

@@ -18,17 +18,14 @@ SIX = [[1, 2, 3, 4, 5, 6], [4, 5, 6, 1, 2, 3], [2, 3, 1, 5, 6, 4], [5, 6, 4, 2, 
 
 
 def squares() -> list[list[tuple[int, ...]]]:
-    """Every 4 x 4 grid by the rules, by trying all rows: 288 of them."""
-    rows = list(permutations((1, 2, 3, 4)))
-    found = []
-    for a, b, c, d in product(rows, repeat=4):
-        grid = [a, b, c, d]
-        if not all(len({row[i] for row in grid}) == 4 for i in range(4)):
-            continue
-        pairs = ((a, b), (c, d))
-        if all(len({*x[i : i + 2], *y[i : i + 2]}) == 4 for x, y in pairs for i in (0, 2)):
-            found.append(grid)
-    return found
+    """Every 4 x 4 grid by the rules: 288, of pairs of rows whose boxes are right."""
+    pairs = [
+        (a, b)
+        for a, b in product(permutations((1, 2, 3, 4)), repeat=2)
+        if all(len({*a[i : i + 2], *b[i : i + 2]}) == 4 for i in (0, 2))
+    ]
+    grids = ([*upper, *lower] for upper, lower in product(pairs, repeat=2))
+    return [g for g in grids if all(len({row[i] for row in g}) == 4 for i in range(4))]
 
 
 FULL = squares()

@@ -111,7 +111,7 @@ class Critic(nn.Module):
             nn.init.zeros_(parameter)
 
     def forward(self, rows: Sequence[Row]) -> Tensor:
-        """Values [B, T] before each token that the policy wrote, in float32; 0 elsewhere."""
+        """Compute values [B, T] before each token of the policy's, in float32; 0 elsewhere."""
         device = self.head.weight.device
         ids = table([(*row.prompt, *row.reply) for row in rows]).long().to(device)  # [B, L]
         mask = table([row.written for row in rows]).bool().to(device)

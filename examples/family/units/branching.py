@@ -159,7 +159,7 @@ class BranchingPolicy(nn.Module):
     def _rest(
         self, env: CloningEnv, observation: Any, since: int, generator: torch.Generator
     ) -> float:
-        """What is still earned from here."""
+        """Return the reward from here to the end."""
         total = 0.0
         for _ in range(since, self.horizon):
             chances = self.logits(torch.as_tensor(observation)).softmax(-1)

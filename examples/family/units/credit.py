@@ -30,7 +30,7 @@ def hybrid_advantages(
     each: bool = False,
     gamma: float = 1.0,
 ) -> Tensor:
-    """One step ahead, with the critic as baseline: Hybrid GRPO (arXiv 2502.01652).
+    """Compute one-step advantages with the critic as baseline: Hybrid GRPO (arXiv 2502.01652).
 
     ``A = 1/N sum_n f(r(s, a_n)) + gamma V(s') - V(s)``, where s' is where the first action led,
     which the episode goes on from. The paper gives no code, and this equation is known to us at

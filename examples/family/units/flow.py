@@ -140,7 +140,7 @@ class FlowPolicy(nn.Module):
         return torch.stack(logprobs, dim=1), torch.stack(divergences, dim=1)
 
     def _step(self, x: Tensor, step: int, prompts: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean [N, ...] and standard deviation [] of where a step of training leads."""
+        """Return mean [N, ...] and standard deviation [] of the state after a step of training."""
         t, sigma = self.times[step], self.sigmas[step]
         dt = self.times[step + 1] - t
         mean = step_mean(x, self._velocity(x, t, prompts), t, dt, sigma)

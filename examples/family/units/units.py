@@ -90,7 +90,7 @@ class UnitPolicy(Protocol):
         ...
 
     def parameters(self) -> Iterator[torch.nn.Parameter]:
-        """What is trained."""
+        """Return the trained parameters."""
         ...
 
 

@@ -39,8 +39,8 @@ def agent_env(
     words, limits = shlex.split(command), SessionLimits(memory_mib=memory_mib)
     settings["files"] = () if file is None else (file,)
     if not unsafe:
-        with Sandbox(backend=backend) as box:
-            yield AgentEnv(env, words, sandbox=box, image=image, limits=limits, **settings)
+        with Sandbox(backend=backend) as sandbox:
+            yield AgentEnv(env, words, sandbox=sandbox, image=image, limits=limits, **settings)
         return
     if backend or image or limits != SessionLimits():
         raise ValueError("the sandbox's backend, image and memory have no effect with unsafe_agent")

@@ -78,10 +78,10 @@ def _run_programs() -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the table's title says which backend it is
-            with Sandbox(limits=Limits(cpu_s=1, memory_mib=256)) as box:
-                code = Code(box)
+            with Sandbox(limits=Limits(cpu_s=1, memory_mib=256)) as sandbox:
+                code = Code(sandbox)
                 verdicts = code.verify_many(list(_PROGRAMS.values()), [_TESTS] * len(_PROGRAMS))
-                backend = box.backend
+                backend = sandbox.backend
     except SandboxError as error:
         say(f"No sandbox here, so no program was run: {error}")
         return

@@ -110,13 +110,13 @@ def run(
     written = threading.Lock()
 
     def play(one: HarborTask) -> Trial:
-        trial = run_trial(one, works, box, name=agent)
+        trial = run_trial(one, works, sandbox, name=agent)
         if out_path:
             with written, out_path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(trial.to_json()) + "\n")
         return trial
 
-    with Sandbox() as box:
+    with Sandbox() as sandbox:
         trials = _each(tasks, jobs, play)
     if as_json:
         print_json([trial.to_json() for trial in trials])
@@ -174,9 +174,9 @@ def check(
     found = [one for loaded, one in read if loaded is None or static]
     if not static:
         usable = [loaded for loaded, _ in read if loaded is not None]
-        with Sandbox() as box:
+        with Sandbox() as sandbox:
             found += _each(
-                usable, jobs, lambda one: check_task(one, box, repeat=repeat, hacks=tried)
+                usable, jobs, lambda one: check_task(one, sandbox, repeat=repeat, hacks=tried)
             )
     if as_json:
         print_json([one.to_json() for one in found])
@@ -218,9 +218,9 @@ def mine(
     change 1, twice. The container has no history. A second run goes on where the first has ended;
     refused.jsonl in the folder has what was refused. Exit code 1: no task was made.
     """
-    with Sandbox() as box:
+    with Sandbox() as sandbox:
         found = mined(
-            repository, out_folder, box, revisions=revisions, image=image, setup=setup,
+            repository, out_folder, sandbox, revisions=revisions, image=image, setup=setup,
             command=command, limit=limit, jobs=jobs, timeout_s=timeout,
         )  # fmt: skip
         _report_made(found, out_folder, as_json)
@@ -250,9 +250,9 @@ def from_swe(
     Each is tried in containers before it is written, as by mine. A row needs its image, or a clone
     of its repository and --image; nothing is pulled. Exit code 1: no task was made.
     """
-    with Sandbox() as box:
+    with Sandbox() as sandbox:
         found = swe_tasks(
-            rows, out_folder, box, repos=repos, image=image, setup=setup, split=split,
+            rows, out_folder, sandbox, repos=repos, image=image, setup=setup, split=split,
             limit=limit, jobs=jobs, timeout_s=timeout,
         )  # fmt: skip
         _report_made(found, out_folder, as_json)

@@ -156,12 +156,12 @@ def _look(backend: str | None) -> tuple[str, list[CheckResult]]:
     box_limits = Limits(cpu_s=2.0, memory_mib=128, pids=32)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the table says which it is, and why
-        with Sandbox(backend=backend, slots=1, limits=box_limits) as box:
+        with Sandbox(backend=backend, slots=1, limits=box_limits) as sandbox:
             try:
-                chosen = box.backend
+                chosen = sandbox.backend
             except SandboxError:
                 return "none", findings
-            return chosen, findings + box.check()
+            return chosen, findings + sandbox.check()
 
 
 def _holds(chosen: str, findings: list[CheckResult]) -> bool:
@@ -246,8 +246,8 @@ def run(
     else:
         given = "" if stdin is None else _read(stdin, "Give a text file, or - for standard input")
     limits = Limits(cpu_s=cpu, memory_mib=memory)
-    with Sandbox(image, limits=limits, backend=backend, slots=1, unsafe=unsafe) as box:
-        result = box.run(code, given, language=language)
+    with Sandbox(image, limits=limits, backend=backend, slots=1, unsafe=unsafe) as sandbox:
+        result = sandbox.run(code, given, language=language)
     sys.stdout.write(_writable(result.stdout, sys.stdout))
     sys.stdout.flush()
     sys.stderr.write(_writable(result.stderr, sys.stderr))
@@ -273,9 +273,12 @@ def bench(
     levels = concurrency or [1, 2, 8]
     if min(levels) < 1:
         raise ValueError(f"concurrency must be at least 1, got {min(levels)}")
-    with Sandbox(backend=backend, slots=max(levels)) as box, bare() as interpreters:
-        designs = [single(box.backend, box), two_party(f"{box.backend}, two-party", box)]
-        title = f"Programs run in {box.backend} {box.image[:19]}".strip()
+    with Sandbox(backend=backend, slots=max(levels)) as sandbox, bare() as interpreters:
+        designs = [
+            single(sandbox.backend, sandbox),
+            two_party(f"{sandbox.backend}, two-party", sandbox),
+        ]
+        title = f"Programs run in {sandbox.backend} {sandbox.image[:19]}".strip()
         figures = measured([*designs, *interpreters], levels, seconds, rounds)
     out.print(figures_table(title, figures, BARE))
 

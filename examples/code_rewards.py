@@ -3,11 +3,11 @@
 # --8<-- README
 from assay import Code, Limits, Sandbox
 
-with Sandbox(limits=Limits(cpu_s=2, memory_mib=128)) as box:
-    result = box.run("print(int(input()) * 2)", stdin="21")
+with Sandbox(limits=Limits(cpu_s=2, memory_mib=128)) as sandbox:
+    result = sandbox.run("print(int(input()) * 2)", stdin="21")
     print(result.status, result.stdout)
 
-    code = Code(box)
+    code = Code(sandbox)
     tests = {"tests": "assert add(2, 3) == 5", "entry_point": "add"}
     for program in ("def add(a, b): return a + b", "import os; os._exit(0)"):
         verdict = code.verify(f"```python\n{program}\n```", tests)

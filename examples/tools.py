@@ -48,13 +48,13 @@ assert group.episodes[0].reward == 1.0
 
 files = Workspace({"sales.csv": "fruit,sold\napple,40\npear,2\n"})
 try:
-    with warnings.catch_warnings(), Sandbox(slots=1) as box:
+    with warnings.catch_warnings(), Sandbox(slots=1) as sandbox:
         warnings.simplefilter("ignore")  # without Docker it says that bubblewrap is used
         desk = ToolEnv(
             Rows([Task("How much fruit was sold?", reference="42")]),
             Math(),
             tools=[FileTools(files), PythonTool(files)],
-            sandbox=box,
+            sandbox=sandbox,
         )
         state = desk.begin(desk.task(0))
         for code in (

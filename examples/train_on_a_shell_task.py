@@ -103,8 +103,8 @@ def train(env, folder, steps=12):
 if __name__ == "__main__":
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())
     try:
-        with Sandbox() as box:
-            env = HarborEnv(write_task(folder / "task"), 2, tell="template", sandbox=box)
+        with Sandbox() as sandbox:
+            env = HarborEnv(write_task(folder / "task"), 2, tell="template", sandbox=sandbox)
             rewards = train(env, folder)
     except SandboxError as failure:
         sys.exit(f"this example needs Docker and `assay sandbox build shell`: {failure}")

@@ -168,7 +168,7 @@ def require_positions(model: Any, prompt: int, reply: int) -> None:
         )
 
 
-def by_prompt(rows: Iterable[Row]) -> list[list[Row]]:
+def group_by_prompt(rows: Iterable[Row]) -> list[list[Row]]:
     """Gather rows with the same prompt, in order of first appearance."""
     groups: dict[tuple[int, ...], list[Row]] = {}
     for row in rows:
@@ -209,13 +209,13 @@ def _pieces(rows: Sequence[Row], budget: int) -> list[list[Row]]:
     return pieces
 
 
-def deal(rows: Sequence[Row], size: int) -> list[list[Row]]:
+def balance_rows(rows: Sequence[Row], size: int) -> list[list[Row]]:
     """Deal rows to ``size`` processes, about equally many tokens to each.
 
     The longest group is dealt first, each to the process that has least; rows of one group stay
     together unless there are fewer groups than processes.
     """
-    groups = by_prompt(rows)
+    groups = group_by_prompt(rows)
     if len(groups) < size:
         groups = [[row] for row in rows]
     shares: list[list[Row]] = [[] for _ in range(size)]

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from transformers import AttentionInterface, DynamicCache
 
-from .model import attention, computed_dtype, first_that_agrees
+from .model import attention_implementation, computed_dtype, first_that_agrees
 
 _log = logging.getLogger(__name__)
 
@@ -151,7 +151,7 @@ class SharedDecoder:
         """Append one token [B] to each row."""
         self._make_room()
         self._layers_asked = 0
-        with attention(self._model.config.get_text_config(), NAME):
+        with attention_implementation(self._model.config.get_text_config(), NAME):
             output = self._model(
                 input_ids=tokens[:, None],
                 position_ids=self._positions[:, None],
@@ -297,8 +297,8 @@ def choose_decoder(model: Any) -> tuple[str, Decoder]:
     The batch is tried once for a model, and again if its dtype, device, mode or attention changes.
     """
     parameter = next(model.parameters())
-    attention = model.config.get_text_config()._attn_implementation
-    state = parameter.dtype, computed_dtype(model), parameter.device, model.training, attention
+    kind = model.config.get_text_config()._attn_implementation
+    state = parameter.dtype, computed_dtype(model), parameter.device, model.training, kind
     known = _chosen.get(model)
     if known is None or known[0] != state:
         faster: dict[str, Decoder] = {"shared": SharedDecoder}

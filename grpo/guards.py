@@ -117,39 +117,39 @@ def require_finite(loss: float, norm: float, step: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class StopReason:
     """Why a run ends before its last step: well, if its tasks are solved; else it is stuck."""
 
     reason: str
     well: bool
 
 
-def silent(row: Mapping[str, Any]) -> Ending | None:
+def stall_reason(row: Mapping[str, Any]) -> StopReason | None:
     """Say why a step's rollout holds (nearly) nothing to learn from; ``None`` if it does."""
-    solved = Ending("every reply to every task is right", True)
+    solved = StopReason("every reply to every task is right", True)
     reward = row.get("reward")
     if reward is None or reward != reward:  # NaN reads back as None
         if not row.get("groups/generated"):
             if row.get("prompts/too_long") and not row.get("tokens/sampled"):
-                return Ending("every prompt was left out: raise max_prompt_tokens", False)
-            return Ending("no episode has a reward", False)
+                return StopReason("every prompt was left out: raise max_prompt_tokens", False)
+            return StopReason("no episode has a reward", False)
         # All groups were left out by a filter.
         if row.get("groups/all_correct", 0.0) >= NEARLY_ALL * row["groups/generated"]:
             return solved
-        return Ending("dynamic sampling found no group whose replies differ", False)
+        return StopReason("dynamic sampling found no group whose replies differ", False)
     if row["zero_variance"] < NEARLY_ALL:
         return None
     if reward >= 1 - NEARLY_NOTHING:
         return solved
     if row["truncated"] >= NEARLY_ALL:
-        return Ending("every reply was cut off: raise max_new_tokens", False)
+        return StopReason("every reply was cut off: raise max_new_tokens", False)
     if reward <= NEARLY_NOTHING:
-        return Ending(
+        return StopReason(
             "nearly every group earned nothing: warm-start the model, take easier tasks, or go "
             "back to a checkpoint with a lower learning_rate or more warmup_steps",
             False,
         )
-    return Ending(
+    return StopReason(
         f"within nearly every group all replies earned the same (mean reward {reward:.3g}): take "
         "tasks that are neither always nor never solved",
         False,
@@ -167,9 +167,9 @@ class Patience:
         self._most, self._streak = steps, 0
         self.alarm: str | None = None
 
-    def check(self, row: Mapping[str, Any]) -> Ending | None:
+    def check(self, row: Mapping[str, Any]) -> StopReason | None:
         """Take a step's row; say why the run ends, if it does."""
-        found, self.alarm = silent(row), None
+        found, self.alarm = stall_reason(row), None
         if found is None:
             self._streak = 0
             return None
@@ -177,7 +177,7 @@ class Patience:
         reason = f"for {self._streak} rollouts in a row {found.reason}"
         if self._streak == _ALARM_AFTER:
             self.alarm = reason
-        return Ending(reason, found.well) if 0 < self._most <= self._streak else None
+        return StopReason(reason, found.well) if 0 < self._most <= self._streak else None
 
 
 class EarlyStop:
@@ -186,7 +186,7 @@ class EarlyStop:
     def __init__(self, evaluations: int) -> None:
         self._most, self._since, self._best = evaluations, 0, -math.inf
 
-    def check(self, row: Mapping[str, Any]) -> Ending | None:
+    def check(self, row: Mapping[str, Any]) -> StopReason | None:
         """Take a row, with an evaluation or without; say why the run ends, if it does."""
         value = row.get(METRIC)
         if value is None:
@@ -195,7 +195,7 @@ class EarlyStop:
         self._best, self._since = (value, 0) if better else (self._best, self._since + 1)
         if not self._most or self._since < self._most:
             return None
-        return Ending(
+        return StopReason(
             f"{self._since} evaluations in a row were no better than {METRIC} = {self._best:.4g}",
             True,
         )

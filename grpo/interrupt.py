@@ -79,7 +79,7 @@ class Signals:
         handler = self._before[number]
         if number == signal.SIGTERM and handler is signal.SIG_DFL:
             raise Terminated
-        deliver(number, handler, frame)
+        call_handler(number, handler, frame)
 
 
 @contextmanager
@@ -89,7 +89,7 @@ def terminable() -> Iterator[None]:
         yield
 
 
-def deliver(number: int, handler: Any, frame: Any) -> None:
+def call_handler(number: int, handler: Any, frame: Any) -> None:
     """Do with a signal what a handler, as ``signal.getsignal`` gives it, would have done."""
     if callable(handler):
         handler(number, frame)
@@ -143,7 +143,7 @@ def time_limit(seconds: float, what: str) -> Iterator[None]:
 
     def interrupt(number: int, frame: Any) -> None:
         if not late:
-            deliver(number, before, frame)
+            call_handler(number, before, frame)
         elif not done.is_set():
             raise KeyboardInterrupt
 

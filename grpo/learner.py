@@ -33,9 +33,9 @@ from .distributed import World
 from .draw import derive_seed
 from .guards import (
     EarlyStop,
-    Ending,
     NothingToLearn,
     Patience,
+    StopReason,
     TrainingAlarm,
     drift,
     require_finite,
@@ -43,22 +43,22 @@ from .guards import (
     require_scored,
 )
 from .interrupt import Signals, time_limit
-from .log import MetricsLog, Progress, Tracker, due, filter_metrics, require_trackers
+from .log import MetricsLog, Progress, Tracker, filter_metrics, keeps_samples, require_trackers
 from .logprobs import choose_forward, reading_drift
 from .loss import merge_sums
 from .records import FILE, read_metrics, write_about
 from .reference import Reference
 from .run_directory import (
-    alone_in,
     find_start,
     keep_best,
     read_config,
     require_room,
     require_same,
+    run_lock,
     write_config,
 )
 from .sampler import Engine, ModelPolicy
-from .tasks import Kept, Rollout, Tasks, score_of, splits_of, unwrapped
+from .tasks import Rollout, StatefulRollout, Tasks, inner_rollout, score_of, splits_of
 from .update import Updater, minibatches, rows_with_gradient, update_metrics
 
 _log = logging.getLogger(__name__)
@@ -152,7 +152,7 @@ class Learner:
         self._about = {**({"splits": splits} if splits else {}), **(about or {})}
         self._patience = Patience(config.alarm_patience)
         self._early_stop = EarlyStop(config.early_stop)
-        self._ending: Ending | None = None
+        self._ending: StopReason | None = None
         self._resumed = resume
         # Of rollouts, if max_staleness is above 0.
         self._ahead: deque[Future[tuple[Sequence[EpisodeGroup], dict[str, float]]]] = deque()
@@ -198,7 +198,7 @@ class Learner:
             ProcessFailed, ProcessLost: another process raised, or is gone.
         """
         with ExitStack() as stack:
-            self.world.decide(lambda: stack.enter_context(alone_in(self.out_dir)))
+            self.world.decide(lambda: stack.enter_context(run_lock(self.out_dir)))
             self.world.decide(self._require_alone)
             signals = self.world.signals = stack.enter_context(Signals())
             anew = not self.step
@@ -240,7 +240,11 @@ class Learner:
                 return self._checkpoints
             world = World.single()
         row = None if self._unlogged is None else self._unlogged[0]
-        tasks = self.rollout.state_dict(self.step) if isinstance(self.rollout, Kept) else None
+        tasks = (
+            self.rollout.state_dict(self.step)
+            if isinstance(self.rollout, StatefulRollout)
+            else None
+        )
         with Signals():
             self._updater.restore()
             path = save_checkpoint(
@@ -316,7 +320,7 @@ class Learner:
         rows = self._rows(groups, found) if groups else []
         found["zero_variance"] = flat_share(groups, rows)
         samples = []
-        if groups and self._samples and due(number, self.config.steps):
+        if groups and self._samples and keeps_samples(number, self.config.steps):
             known = iter([row.mean_advantage for row in rows])  # only what is scored has a row
             of = [None if e.reward is None else next(known) for g in groups for e in g.episodes]
             seed = self.config.seed
@@ -328,7 +332,7 @@ class Learner:
         self, rollout: Rollout, step: int, seed: int, **settings: Any
     ) -> Sequence[EpisodeGroup]:
         """Roll out: the processes share the tasks, or the main one plays all."""
-        if isinstance(unwrapped(rollout), Tasks) and not self._served:
+        if isinstance(inner_rollout(rollout), Tasks) and not self._served:
             return rollout(self.policy(seed=seed, world=self.world, **settings), step)
         return self.world.decide(
             lambda: rollout(self.policy(seed=seed, **settings), step), breakable=True
@@ -489,7 +493,7 @@ class Learner:
         require_same(self.config.to_json(), state.config, checkpoint)
         self.step = state.step
         self._unlogged = None if state.row is None else (state.row, [])
-        if isinstance(self.rollout, Kept):
+        if isinstance(self.rollout, StatefulRollout):
             if state.tasks is None:
                 raise CheckpointError(
                     f"{str(checkpoint)!r} keeps no state of its tasks: resume with the tasks that "
@@ -537,7 +541,7 @@ def _require_fitting(
             f"max_staleness={ahead} needs an engine that samples while the model is trained, such "
             "as VLLMPolicy: give one, or set max_staleness to 0"
         )
-    if ahead and isinstance(unwrapped(rollout), Kept):
+    if ahead and isinstance(inner_rollout(rollout), StatefulRollout):
         raise ValueError(
             f"max_staleness={ahead} plays tasks before those of earlier steps are trained on, and "
             "this rollout chooses tasks by their results: use scheduled tasks, or set it to 0"

@@ -102,7 +102,7 @@ def _peft() -> Iterator[Any]:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def without_progress_bars() -> Iterator[None]:
     """Hold back the progress bars with which transformers reads and writes each file."""
     bar: Any = transformers_logging
     shown = bar.is_progress_bar_enabled()
@@ -164,7 +164,7 @@ def load_model(
     where = _device(device)
     tokenizer = load_tokenizer(path)
     try:
-        with quiet():
+        with without_progress_bars():
             model: Any = AutoModelForCausalLM.from_pretrained(
                 base.resolve(), local_files_only=True, dtype=dtype, trust_remote_code=False
             )
@@ -223,7 +223,7 @@ def _require_sampling(model: Any, path: Path) -> None:
 
 def save_weights(model: Any, path: str | Path) -> None:
     """Write a model as ``save_pretrained`` does: its weights, or its adapters if it has any."""
-    with quiet():
+    with without_progress_bars():
         model.save_pretrained(str(path))
 
 
@@ -231,7 +231,7 @@ def load_weights(model: Any, path: str | Path) -> None:
     """Put what :func:`save_weights` wrote in place of a model's weights."""
     if not is_adapted(model):
         # Through transformers, which knows where names on disk differ from those in memory.
-        with quiet():
+        with without_progress_bars():
             loaded = type(model).from_pretrained(path, local_files_only=True, dtype=model.dtype)
         model.load_state_dict(loaded.state_dict())
         return
@@ -251,7 +251,7 @@ def _local(name: str | Path) -> Path:
     if (path := Path(name)).is_dir():
         return path
     try:
-        with quiet():
+        with without_progress_bars():
             # Each file at the top once, and no pickles.
             found = snapshot_download(
                 str(name),
@@ -395,7 +395,7 @@ def tiny_model(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = LlamaForCausalLM(config)
-    with quiet():
+    with without_progress_bars():
         model.save_pretrained(path)
     tokenizer.save_pretrained(path)
     return path

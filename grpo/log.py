@@ -32,7 +32,7 @@ from ..envs import Counts
 from ..sandbox.pool.threads import Threads
 from ..verifiers.visible import visible
 from .records import FILE, SAMPLES, StepLines, WatchWarning, finite, read_about
-from .tasks import Rollout, unwrapped
+from .tasks import Rollout, inner_rollout
 
 _log = logging.getLogger(__name__)
 _NAMES = ("tensorboard", "wandb", "trackio")
@@ -52,13 +52,13 @@ def filter_metrics(rollout: Rollout) -> dict[str, float]:
         del row["masked"], row["wanted"]
         found = {f"groups/{name}": float(number) for name, number in row.items()}
         found["accuracy/played"] = correct / scored if scored else float("nan")
-    inner: Any = unwrapped(rollout)
+    inner: Any = inner_rollout(rollout)
     if (too_long := getattr(inner, "too_long", None)) is not None:
         found["prompts/too_long"], inner.too_long = float(too_long), None
     return found
 
 
-def due(step: int, steps: int) -> bool:
+def keeps_samples(step: int, steps: int) -> bool:
     """Return whether a step keeps samples: the first, the last and about 200 between."""
     return step in (1, steps) or step % max(1, steps // 200) == 0
 
@@ -77,7 +77,7 @@ class Tracker(Protocol):
         """Finish: called once, after the last row."""
 
 
-class TensorBoard:
+class TensorBoardTracker:
     """Writes ``tensorboard/`` in the run's directory; a resumed run replaces its later steps."""
 
     def __init__(self, directory: Path, resume_step: int | None) -> None:
@@ -105,7 +105,7 @@ class TensorBoard:
         self._board.close()
 
 
-class Online:
+class OnlineTracker:
     """Logs to wandb or trackio, which have one interface; a resumed run goes on under its id.
 
     Where to (project, entity, mode, directory) is for their own environment variables to say, such
@@ -143,7 +143,7 @@ class Online:
         self._run.finish()
 
 
-class Background:
+class BackgroundTracker:
     """Runs a tracker in a thread; reports its first failure where the run writes its rows.
 
     ``make`` opens it in that thread. Up to ``waiting`` rows wait, further ones are dropped;
@@ -253,12 +253,14 @@ class MetricsLog:
         if trackers is None:
             trackers = ["tensorboard"] if importlib.util.find_spec("tensorboard") else []
 
-        def start(tracker: str | Tracker) -> Background:
+        def start(tracker: str | Tracker) -> BackgroundTracker:
             if not isinstance(tracker, str):
-                return Background(type(tracker).__name__, lambda: tracker)
+                return BackgroundTracker(type(tracker).__name__, lambda: tracker)
             if tracker == "tensorboard":
-                return Background(tracker, lambda: TensorBoard(root, resume_step))
-            return Background(tracker, lambda: Online(tracker, root, config or {}, self._rows.last))
+                return BackgroundTracker(tracker, lambda: TensorBoardTracker(root, resume_step))
+            return BackgroundTracker(
+                tracker, lambda: OnlineTracker(tracker, root, config or {}, self._rows.last)
+            )
 
         self._trackers = [start(tracker) for tracker in trackers]
 

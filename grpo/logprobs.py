@@ -26,8 +26,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from .batch import Batch, Row, by_prompt, longest_row, micro_batches, require_positions
-from .model import causal_lm, checkpointed, computed_dtype, computing, first_that_agrees
+from .batch import Batch, Row, group_by_prompt, longest_row, micro_batches, require_positions
+from .model import (
+    autocast_context,
+    causal_lm,
+    computed_dtype,
+    first_that_agrees,
+    gradient_checkpointing,
+)
 from .prefix import shared_hidden
 
 _log = logging.getLogger(__name__)
@@ -211,7 +217,7 @@ def full_forward(model: Any, batch: Batch, temperature: float) -> tuple[Tensor, 
     """Through the model's own logits, [B, L, V] of them."""
     _require_positions(model, batch)
     ids, rows, columns, chosen = _joined(batch)
-    with checkpointed(model), computing(model):
+    with gradient_checkpointing(model), autocast_context(model):
         logits = causal_lm(model)(input_ids=ids, use_cache=False).logits[rows, columns]
     wide = torch.promote_types(logits.dtype, torch.float32)
     logprobs = (logits.to(wide) / temperature).log_softmax(-1)
@@ -223,7 +229,7 @@ def padded_forward(model: Any, batch: Batch, temperature: float) -> tuple[Tensor
     """Through the hidden states that predict a chosen token, and only those."""
     _require_positions(model, batch)
     ids, rows, columns, chosen = _joined(batch)
-    with checkpointed(model), computing(model):
+    with gradient_checkpointing(model), autocast_context(model):
         hidden = causal_lm(model).base_model(input_ids=ids, use_cache=False).last_hidden_state
     return _head(model, batch, hidden[rows, columns], chosen, temperature)
 
@@ -345,7 +351,7 @@ def read_rows(
 ) -> list[TokenScores]:
     """Read rows under a model, in forward passes of at most ``budget`` padded tokens."""
     found: dict[int, TokenScores] = {}
-    for groups in micro_batches(by_prompt(rows), budget=budget):
+    for groups in micro_batches(group_by_prompt(rows), budget=budget):
         logprobs, entropy = forward(model, Batch.of(groups, device=model.device), temperature)
         tables = zip(groups, logprobs.tolist(), entropy.tolist(), strict=True)
         for group, of_group, entropies in tables:

@@ -48,7 +48,7 @@ def set_autocast(model: Any, dtype: torch.dtype | None) -> None:
     setattr(causal_lm(model), _MARK, dtype)
 
 
-def computing(model: Any) -> AbstractContextManager[Any]:
+def autocast_context(model: Any) -> AbstractContextManager[Any]:
     """Return the context in which to call a model or a part of it."""
     plain = causal_lm(model)
     dtype = getattr(plain, _MARK, None)
@@ -90,7 +90,7 @@ def first_that_agrees(
 
 
 def set_checkpointing(model: Any, enabled: bool) -> None:
-    """Switch gradient checkpointing on or off for all layers; see :func:`checkpointed`."""
+    """Switch :func:`gradient_checkpointing` on or off for all layers."""
     layers = _layers(model)
     if enabled and not layers:
         raise ValueError(
@@ -102,7 +102,7 @@ def set_checkpointing(model: Any, enabled: bool) -> None:
 
 
 @contextmanager
-def evaluating(model: Any) -> Iterator[None]:
+def eval_mode(model: Any) -> Iterator[None]:
     """Put all modules into eval mode in the block: no dropout, and caches are used."""
     before = {module: module.training for module in model.modules()}
     model.eval()
@@ -114,7 +114,7 @@ def evaluating(model: Any) -> Iterator[None]:
 
 
 @contextmanager
-def checkpointed(model: Any) -> Iterator[None]:
+def gradient_checkpointing(model: Any) -> Iterator[None]:
     """Keep only the inputs of layers that are switched on, in forward passes of the block."""
     layers = [layer for layer in _layers(model) if layer.gradient_checkpointing]
     if not layers or not torch.is_grad_enabled():
@@ -133,7 +133,7 @@ def checkpointed(model: Any) -> Iterator[None]:
 
 
 @contextmanager
-def attention(config: Any, name: str) -> Iterator[None]:
+def attention_implementation(config: Any, name: str) -> Iterator[None]:
     """Use another attention implementation in the block."""
     before, config._attn_implementation = config._attn_implementation, name
     try:
@@ -146,7 +146,7 @@ def _checkpointer(layer: Any, config: Any) -> Callable[..., Any]:
     def run(call: Callable[..., Any], *given: Any) -> Any:
         layer.training = False  # a layer may ask for dropout by itself
         # Backward comes when the model is back to its own attention.
-        contexts = nullcontext(), attention(config, config._attn_implementation)
+        contexts = nullcontext(), attention_implementation(config, config._attn_implementation)
         return checkpoint(call, *given, use_reentrant=False, context_fn=lambda: contexts)
 
     return run

@@ -22,7 +22,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 
 from .batch import Batch
-from .model import attention, causal_lm, checkpointed, computing
+from .model import attention_implementation, autocast_context, causal_lm, gradient_checkpointing
 
 NAME = "assay_shared_prefix"
 
@@ -36,7 +36,11 @@ def shared_hidden(model: Any, batch: Batch) -> Tensor:
     """
     layout, sources = Layout.of(batch)
     plain = causal_lm(model)
-    with attention(plain.config.get_text_config(), NAME), checkpointed(model), computing(model):
+    with (
+        attention_implementation(plain.config.get_text_config(), NAME),
+        gradient_checkpointing(model),
+        autocast_context(model),
+    ):
         output = plain.base_model(
             input_ids=layout.ids[None],
             position_ids=layout.positions[None],
@@ -50,7 +54,7 @@ def shared_hidden(model: Any, batch: Batch) -> Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class PackedTable:
     """Sequences that lie end to end, as rows of a padded table and back.
 
     Attributes:
@@ -62,7 +66,7 @@ class Table:
     places: Tensor
 
     @classmethod
-    def of(cls, there: Tensor) -> Table:
+    def of(cls, there: Tensor) -> PackedTable:
         """Make the table of a mask."""
         return cls(there, there.flatten().nonzero()[:, 0])
 
@@ -95,8 +99,8 @@ class Layout:
 
     ids: Tensor
     positions: Tensor
-    prompt: Table
-    reply: Table
+    prompt: PackedTable
+    reply: PackedTable
     replies: int
     asked: list[bool] = field(default_factory=list)
     masks: dict[Any, Any] = field(default_factory=dict)
@@ -114,7 +118,7 @@ class Layout:
         after = batch.prompt_lengths[:, None, None] + steps
         ids = [batch.prompts[in_prompt], batch.replies[..., : len(steps)][in_reply]]
         positions = [columns.expand_as(in_prompt)[in_prompt], after.expand_as(in_reply)[in_reply]]
-        prompt, reply = Table.of(in_prompt), Table.of(in_reply.flatten(0, 1))
+        prompt, reply = PackedTable.of(in_prompt), PackedTable.of(in_reply.flatten(0, 1))
         # A prompt's last token predicts a reply's first one, and each token of it the next.
         firsts = len(prompt.places) + fed.flatten().cumsum(0).view(p, g) - fed
         sources = firsts[..., None] + torch.arange(-1, t - 1, device=device)  # [P, G, T]

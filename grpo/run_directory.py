@@ -40,7 +40,7 @@ _held: set[Path] = set()  # by this process, which the kernel would let in again
 
 
 @contextmanager
-def alone_in(out_dir: Path) -> Iterator[None]:
+def run_lock(out_dir: Path) -> Iterator[None]:
     """Hold the directory. However the process ends, the kernel lets go of it.
 
     Raises:
@@ -107,7 +107,7 @@ def find_start(out_dir: Path, *, resume: bool) -> Path | None:
             another process is training there.
     """
     if (out_dir / _LOCK).exists():
-        with alone_in(out_dir):
+        with run_lock(out_dir):
             pass
     checkpoints, metrics = out_dir / "checkpoints", out_dir / FILE
     found = list_checkpoints(checkpoints)

@@ -24,7 +24,7 @@ from .batch import require_positions
 from .decoder import choose_decoder
 from .distributed import World
 from .draw import Distribution, RowNumbers, StopStrings, uniforms
-from .model import causal_lm, computing, evaluating
+from .model import autocast_context, causal_lm, eval_mode
 
 
 def encode_all(
@@ -122,7 +122,7 @@ def sample(
     chances = torch.from_numpy(uniforms(seed, numbers, max_new_tokens)).to(device)  # [B, T]
     runs = [(prompt, len(list(copies))) for prompt, copies in groupby(prompts)]
     # In training mode dropout makes it another policy, and a checkpointed model drops its cache.
-    with evaluating(model), computing(model):
+    with eval_mode(model), autocast_context(model):
         _, make = choose_decoder(model)
         decoder = make(model, [p for p, _ in runs], [n for _, n in runs], max_new_tokens - 1)
         live = list(replies)

@@ -17,18 +17,18 @@ Rollout = Callable[[Policy, int], Sequence[EpisodeGroup]]
 """``(policy, step)`` to groups of episodes: where a learner meets an environment.
 
 It must choose its tasks by the step alone (training: other tasks at each step; held-out: the
-same ones always), or be :class:`Kept`, so that a resumed run sees what the unbroken one would have
-seen.
+same ones always), or be :class:`StatefulRollout`, so that a resumed run sees what the unbroken one
+would have seen.
 """
 
 
-def unwrapped(rollout: Rollout) -> Rollout:
+def inner_rollout(rollout: Rollout) -> Rollout:
     """Return the rollout that dynamic sampling repeats, or the rollout itself."""
     return rollout.rollout if isinstance(rollout, Refill) else rollout
 
 
 @runtime_checkable
-class Kept(Protocol):
+class StatefulRollout(Protocol):
     """A rollout with a state, which checkpoints keep."""
 
     def state_dict(self, step: int) -> dict[str, Any]:
@@ -173,7 +173,7 @@ class ScheduledTasks(Tasks):
 
 
 class SampledTasks(Tasks):
-    """Tasks that a sampler chooses; a :class:`Kept` rollout."""
+    """Tasks that a sampler chooses; a :class:`StatefulRollout` rollout."""
 
     def __init__(self, env: TextEnv, config: GRPOConfig, sampler: Sampler) -> None:
         self.env, self.config, self.sampler = env, config, sampler
@@ -225,7 +225,7 @@ def splits_of(rollout: Rollout, held_out: Rollout | None, config: GRPOConfig) ->
     Raises:
         ValueError: prompts are in both, and ``config`` does not allow it.
     """
-    inner, found = unwrapped(rollout), dict[str, Any]()
+    inner, found = inner_rollout(rollout), dict[str, Any]()
     train = inner.env.source if isinstance(inner, Tasks) else None
     if train is not None:
         found["train"] = train.split

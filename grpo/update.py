@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from .batch import Batch, Row, by_prompt, deal, micro_batches
+from .batch import Batch, Row, balance_rows, group_by_prompt, micro_batches
 from .config import GRPOConfig
 from .distributed import Shards, World, sum_gradients
 from .draw import derive_seed
@@ -24,7 +24,7 @@ def minibatches(rows: Sequence[Row], config: GRPOConfig, step: int) -> list[list
 
     There are as many as the config says, or as there are groups of different prompts.
     """
-    groups = by_prompt(rows)
+    groups = group_by_prompt(rows)
     count = min(config.minibatches, len(groups))
     parts: list[list[Row]] = []
     for iteration in range(config.num_iterations):
@@ -71,7 +71,7 @@ def accumulate_gradient(
     if denominator is None:
         denominator = denominator_of(rows, config)
     sums: dict[str, float] = {}
-    teaching = by_prompt(rows_with_gradient(rows, config))
+    teaching = group_by_prompt(rows_with_gradient(rows, config))
     for groups in micro_batches(teaching, budget=config.tokens_per_batch):
         batch = Batch.of(groups, device=model.device)
         logprobs, entropy = forward(model, batch, config.temperature)
@@ -138,7 +138,7 @@ class Updater:
             before it is cut to ``max_grad_norm``.
         """
         config, denominator = self._config, denominator_of(rows, self._config)
-        shares = deal(rows_with_gradient(rows, config), self._world.size)
+        shares = balance_rows(rows_with_gradient(rows, config), self._world.size)
         mine, model, forward = shares[self._world.rank], self._model, self._forward
         self.optimizer.zero_grad(set_to_none=True)
         if self._shards is not None:
@@ -147,7 +147,7 @@ class Updater:
         sums = accumulate_gradient(model, forward, mine, config, denominator=denominator)
         if self._shards is not None:  # each pass is a collective: make up for the busiest's
             budget = config.tokens_per_batch
-            passes = [len(micro_batches(by_prompt(part), budget=budget)) for part in shares]
+            passes = [len(micro_batches(group_by_prompt(part), budget=budget)) for part in shares]
             for _ in range(max(passes) - passes[self._world.rank]):
                 logprobs, _ = forward(model, Batch.of([[_NOTHING]], device=model.device), 1.0)
                 torch.autograd.backward(logprobs.sum() * 0.0)
@@ -180,7 +180,7 @@ class Updater:
     def read(self, rows: Sequence[Row], model: Any = None) -> list[TokenScores]:
         """Read rows under the policy, or under another model that each process has whole."""
         world, config = self._world, self._config
-        shares = [list(chain(*by_prompt(rows)[i :: world.size])) for i in range(world.size)]
+        shares = [list(chain(*group_by_prompt(rows)[i :: world.size])) for i in range(world.size)]
         mine = read_rows(
             self._model if model is None else model,
             self._forward,

@@ -36,8 +36,8 @@ from ..envs import Completion, ExtendingPolicy
 from ..sandbox.pool.threads import Threads
 from ..sandbox.redaction import redact
 from .draw import Distribution, StopStrings, derive_seed
-from .loading import quiet
-from .model import computing, is_adapted
+from .loading import without_progress_bars
+from .model import autocast_context, is_adapted
 from .sampler import TokenPolicy, eos_ids
 from .vllm_server import ServerError, ServerLost, VLLMServer, healthy
 
@@ -300,7 +300,7 @@ class VLLMPolicy(TokenPolicy):
     def _write(self, model: Any, tensors: dict[str, Tensor], folder: Path) -> None:
         try:
             folder.mkdir(parents=True)
-            with quiet():
+            with without_progress_bars():
                 model.save_pretrained(folder, state_dict=tensors)
         except Exception as error:
             shutil.rmtree(folder, ignore_errors=True)
@@ -606,7 +606,7 @@ def _fingerprint(model: Any) -> list[float]:
 def _logprobs(model: Any, prompt: list[int]) -> Tensor:
     """Compute the log-probabilities of a prompt's tokens after the first."""
     ids = torch.tensor([prompt], device=model.device)
-    with computing(model):
+    with autocast_context(model):
         logits = model(ids).logits[:, :-1]
     found: Tensor = logits.double().log_softmax(-1).gather(2, ids[:, 1:, None])[0, :, 0]
     return found.cpu()

@@ -1,4 +1,4 @@
-"""One box on each node of a Ray cluster, used as if they were one."""
+"""One sandbox on each node of a Ray cluster, used as if they were one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .errors import SandboxUnavailable
 from .extras import missing_package
 from .languages.language import PYTHON, ProgrammingLanguage
 from .limits import Limits
-from .pool.batch import Batches, awaitable
+from .pool.batch import BatchMixin, awaitable
 from .result import Check, Result
 from .sandbox import Sandbox
 
@@ -32,18 +32,18 @@ LOOK_S = 5.0
 _THREADS = 256  # calls that an actor takes at one time: more than a node has slots
 
 
-class NodeBox:
-    """A node's box, in a process of its own there: what the actor runs."""
+class NodeSandbox:
+    """A node's sandbox, in a process of its own there: what the actor runs."""
 
     def __init__(self, arguments: dict[str, Any]) -> None:
         self._box = Sandbox(**arguments)
 
     def look(self) -> tuple[int, str]:
-        """Return slots of the box, and the backend and image in use. Fail if there are none."""
+        """Return slots of the sandbox, and the backend and image in use. Fail if there are none."""
         return self._box.slots, f"{self._box.backend} {self._box.image}".strip()
 
     def call(self, method: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """Call a method of the box."""
+        """Call a method of the sandbox."""
         return getattr(self._box, method)(*arguments, **options)
 
     def close(self) -> None:
@@ -75,23 +75,23 @@ _P = ParamSpec("_P")
 def _on_a_node(
     method: Callable[Concatenate[Sandbox, _P], Check],
 ) -> Callable[Concatenate[RaySandbox, _P], Check]:
-    """Return a method that calls that of some node's box."""
+    """Return a method that calls that of some node's sandbox."""
 
     @functools.wraps(method)
-    def call(box: RaySandbox, /, *args: _P.args, **kwargs: _P.kwargs) -> Check:
-        found: Check = box._call(method.__name__, *args, **kwargs)[0]
+    def call(sandbox: RaySandbox, /, *args: _P.args, **kwargs: _P.kwargs) -> Check:
+        found: Check = sandbox._call(method.__name__, *args, **kwargs)[0]
         return found
 
     return call
 
 
-class RaySandbox(Batches):
-    r"""A sandbox spread over a Ray cluster: one box on each node that is alive.
+class RaySandbox(BatchMixin):
+    r"""A sandbox spread over a Ray cluster: one sandbox on each node that is alive.
 
     Each program goes to the node with the fewest in flight for its slots, and waits where all
     are busy. Those that were on a node that is lost run again on the others; new nodes are
     found within seconds. It is used from the driver, by many threads; pickled, it becomes
-    one with boxes of its own. Batches are those of :class:`Sandbox`.
+    one with sandboxes of its own. Batches are those of :class:`Sandbox`.
 
     Every node needs Assay, and Docker with the same image (or bubblewrap, as in
     :class:`Sandbox`). The actors ask Ray for no CPUs: leave the cores that programs should have
@@ -106,8 +106,8 @@ class RaySandbox(Batches):
         ValueError: an argument makes no sense.
 
     Example:
-        >>> box = RaySandbox(slots=4)  # doctest: +SKIP
-        >>> [result.stdout for result in box.run_many(["print(1)", "print(2)"])]  # doctest: +SKIP
+        >>> sandbox = RaySandbox(slots=4)  # doctest: +SKIP
+        >>> [r.stdout for r in sandbox.run_many(["print(1)", "print(2)"])]  # doctest: +SKIP
         ['1\n', '2\n']
     """
 
@@ -190,7 +190,7 @@ class RaySandbox(Batches):
     acheck_problem = awaitable(check_problem)
 
     def close(self) -> None:
-        """End the boxes on all nodes. Calling it twice does no harm."""
+        """End the sandboxes on all nodes. Calling it twice does no harm."""
         import ray
 
         with self._changed:
@@ -210,11 +210,11 @@ class RaySandbox(Batches):
         return f"RaySandbox({len(self._nodes)} nodes, slots={slots})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the arguments: the copy has boxes of its own."""
+        """Pickle the arguments: the copy has sandboxes of its own."""
         return functools.partial(RaySandbox, **self._arguments), ()
 
     def _call(self, method: str, *arguments: Any, **options: Any) -> tuple[Any, str, int]:
-        """Call a method of a node's box; return its result, the node's name and the nodes tried."""
+        """Call a method of a node's sandbox; return result, node name and number of nodes tried."""
         import ray
         from ray.exceptions import GetTimeoutError, RayError, RayTaskError, TaskCancelledError
 
@@ -226,7 +226,7 @@ class RaySandbox(Batches):
                 return found, node.name, attempt
             except (GetTimeoutError, TaskCancelledError):
                 raise  # somebody's wish
-            except RayTaskError as error:  # raised by the box itself
+            except RayTaskError as error:  # raised by the sandbox itself
                 if not isinstance(error.cause, SandboxUnavailable):
                     raise error.cause from None
                 cause = f"{node.name}: {error.cause}"
@@ -273,7 +273,7 @@ class RaySandbox(Batches):
         )
 
     def _look(self) -> None:
-        """Start boxes on nodes that are new, and forget those that are gone, now and then."""
+        """Start sandboxes on nodes that are new, and forget those that are gone, now and then."""
         import ray
 
         if time.monotonic() - self._looked < LOOK_S or not self._looking.acquire(blocking=False):
@@ -303,7 +303,7 @@ class RaySandbox(Batches):
             threading.Thread(target=self._start, args=(node,), daemon=True).start()
 
     def _start(self, node: _Node) -> None:
-        """Bring up a node's box; where that fails, leave the node out for a while."""
+        """Bring up a node's sandbox; where that fails, leave the node out for a while."""
         import ray
         from ray.exceptions import RayError, RayTaskError
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -311,7 +311,7 @@ class RaySandbox(Batches):
         actor, slots, cause = None, 0, ""
         try:
             place = NodeAffinitySchedulingStrategy(node.id, soft=False)
-            made: Any = ray.remote(NodeBox)
+            made: Any = ray.remote(NodeSandbox)
             actor = made.options(
                 num_cpus=0, max_restarts=0, max_concurrency=_THREADS, scheduling_strategy=place
             ).remote(self._arguments)

@@ -42,7 +42,7 @@ class Result:
             none if the program's text is larger than half of its memory.
         backend: ``docker`` or ``bwrap``, or ``process (UNSAFE)``.
         image: digest of the image it ran in; empty under bwrap, which shows the host's Python.
-        host: the daemon's address where the box has several; else empty.
+        host: the daemon's address where the sandbox has several; else empty.
         reason: a short sentence for people.
         stdout_truncated: it printed more than was kept.
         stderr_truncated: likewise.

@@ -28,7 +28,7 @@ from .grading.prompt import assembled
 from .languages.compiled import Compiler, run_compiled_or_script
 from .languages.language import PYTHON, ProgrammingLanguage, find_language
 from .limits import Limits
-from .pool.batch import Batches, awaitable
+from .pool.batch import BatchMixin, awaitable
 from .pool.dispatch import Answer, send
 from .pool.pool import Pool
 from .result import Check, CheckResult, Result, RunStatus
@@ -38,12 +38,12 @@ from .sessions.network import Allowlist, Forward
 from .sessions.session import Session
 
 
-class Sandbox(Batches):
+class Sandbox(BatchMixin):
     r"""Runs untrusted Python programs, each with its own user, memory, clock and files.
 
     Nothing starts before the first run. After that each slot stays warm and takes one program at
     a time; all methods may be called from many threads, and slots go to those who wait in the
-    order in which they came. A forked or pickled box starts slots of its own.
+    order in which they came. A forked or pickled sandbox starts slots of its own.
 
     Args:
         image: the container image; naming one rules bwrap out. Default: what
@@ -69,8 +69,8 @@ class Sandbox(Batches):
         ValueError: an argument makes no sense.
 
     Example:
-        >>> with Sandbox(backend="bwrap") as box:
-        ...     box.run("print(6 * 7)").stdout
+        >>> with Sandbox(backend="bwrap") as sandbox:
+        ...     sandbox.run("print(6 * 7)").stdout
         '42\n'
     """
 
@@ -265,8 +265,8 @@ class Sandbox(Batches):
             SandboxUnavailable, ImageUnavailable: as :meth:`run` does.
 
         Example:
-            >>> with Sandbox(backend="bwrap") as box:
-            ...     box.check_calls("def add(a, b): return a + b", "add", [((1, 2), 3)]).solved
+            >>> with Sandbox(backend="bwrap") as sandbox:
+            ...     sandbox.check_calls("def add(a, b): return a + b", "add", [((1, 2), 3)]).solved
             True
         """
         _must_be_python(language)
@@ -314,8 +314,8 @@ class Sandbox(Batches):
             SandboxUnavailable, ImageUnavailable: as :meth:`run` does.
 
         Example:
-            >>> with Sandbox(backend="bwrap") as box:
-            ...     box.check_tests("def double(x): return 2 * x", "assert double(4) == 8").solved
+            >>> with Sandbox(backend="bwrap") as sandbox:
+            ...     sandbox.check_tests("def twice(x): return 2 * x", "assert twice(4) == 8").solved
             True
         """
         _must_be_python(language)
@@ -352,8 +352,8 @@ class Sandbox(Batches):
             SandboxUnavailable, ImageUnavailable: as :meth:`run` does.
 
         Example:
-            >>> with Sandbox(backend="bwrap") as box:
-            ...     box.check_problem("print(2)", {"stdio": [["", "1"], ["", "2"]]}).share
+            >>> with Sandbox(backend="bwrap") as sandbox:
+            ...     sandbox.check_problem("print(2)", {"stdio": [["", "1"], ["", "2"]]}).share
             0.5
         """
         fault = problem_fault(problem)

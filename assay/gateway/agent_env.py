@@ -237,15 +237,15 @@ class AgentEnv:
             host, _, port = url.removeprefix("http://").rpartition(":")
             network = Forward(host, int(port))
             if harbor:
-                box, user = start(self.sandbox, harbor, network), harbor.stages[0].user
+                place, user = start(self.sandbox, harbor, network), harbor.stages[0].user
             else:
-                box = self.sandbox.session(self.image, limits=self.limits, network=network)
+                place = self.sandbox.session(self.image, limits=self.limits, network=network)
                 user = None
-            undo.callback(box.close)
+            undo.callback(place.close)
             if harbor:
-                prepare(box, harbor.stages[0])
+                prepare(place, harbor.stages[0])
             variables = _variables(network.inside, session.key, model)
-            program = SandboxProgram(box, folder / "work", command, variables, user)
+            program = SandboxProgram(place, folder / "work", command, variables, user)
             undo.pop_all()
             shutil.rmtree(folder)
             return program

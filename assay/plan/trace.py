@@ -26,7 +26,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoModelForCausalLM
 
 from ..grpo import logprobs, prefix
-from ..grpo.batch import Batch, Row, by_prompt, micro_batches
+from ..grpo.batch import Batch, Row, group_by_prompt, micro_batches
 from ..grpo.config import GRPOConfig
 from ..grpo.loading import LoRA, add_lora
 from ..grpo.logprobs import Forward
@@ -273,7 +273,7 @@ def trace_step(
     fake = FakeModel(model_config, **settings)
     model, trained = fake.model, fake.trained
     batches = micro_batches(
-        by_prompt(rows_of_step(config, prompt_tokens)), budget=config.tokens_per_batch
+        group_by_prompt(rows_of_step(config, prompt_tokens)), budget=config.tokens_per_batch
     )
     rows = [row for group in batches[0] for row in group]
     share = config.prompts_per_step * config.group_size / len(rows)

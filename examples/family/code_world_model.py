@@ -40,8 +40,8 @@ class OneLine(TextEnv):
     call (a format error, 0.0), or after three turns.
     """
 
-    def __init__(self, tasks: Sequence[Task], box: Sandbox, *, max_turns: int = 3) -> None:
-        self.code = Program(box, Limits(cpu_s=1, memory_mib=128))
+    def __init__(self, tasks: Sequence[Task], sandbox: Sandbox, *, max_turns: int = 3) -> None:
+        self.code = Program(sandbox, Limits(cpu_s=1, memory_mib=128))
         super().__init__(Rows(list(tasks)), self.code, max_turns=max_turns)
 
     def respond_many(self, states: Sequence[State], replies: Sequence[str]) -> list[Turn]:
@@ -188,8 +188,8 @@ def train(trial: Trial, *, max_turns: int = 3, choosy: bool = False) -> Outcome:
         alarm_patience=0,
     )
     held_out = bugs("test")[: 10 if trial.short else 140]
-    with Sandbox() as box:
-        env = OneLine(bugs("train"), box, max_turns=max_turns)
+    with Sandbox() as sandbox:
+        env = OneLine(bugs("train"), sandbox, max_turns=max_turns)
 
         def measure(policy: ModelPolicy) -> dict[str, float]:
             episodes = [e for g in play(env, policy, held_out, 1) for e in g.episodes]

@@ -76,25 +76,25 @@ def open_client(address: str, timeout_s: int, version: str | None = None) -> Any
 
         return Client(url, timeout_s, version)
     except OSError as error:
-        raise SandboxUnavailable(unreachable(address, error)) from error
+        raise SandboxUnavailable(unreachable_message(address, error)) from error
     except Exception as error:
         import docker.errors
 
         if isinstance(error, docker.errors.DockerException):
-            raise SandboxUnavailable(unreachable(address, error)) from error
+            raise SandboxUnavailable(unreachable_message(address, error)) from error
         raise
 
 
-def unreachable(address: str, error: BaseException) -> str:
+def unreachable_message(address: str, error: BaseException) -> str:
     """Describe a daemon that does not answer, with the remedy."""
     remedy = "Start Docker there."
     if address.startswith("ssh://"):
         remedy = "ssh gets there: start Docker, and give the user access to its socket."
     elif address == default_address():
         remedy = "Start Docker, or set DOCKER_HOST."
-    return str(redact(f"cannot reach Docker at {address}: {explained(error)}. {remedy}"))
+    return str(redact(f"cannot reach Docker at {address}: {daemon_message(error)}. {remedy}"))
 
 
-def explained(error: BaseException) -> str:
+def daemon_message(error: BaseException) -> str:
     """Return what the daemon itself said, without the HTTP around it."""
     return str(getattr(error, "explanation", None) or error).strip().rstrip(".")

@@ -19,7 +19,7 @@ from .slot import SlotBroken
 LABEL = "assay.sandbox"
 
 
-def hardened(
+def hardened_options(
     client: Any,
     *,
     image: str,

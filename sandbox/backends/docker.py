@@ -14,8 +14,8 @@ from typing import Any
 from ..errors import ImageUnavailable, SandboxUnavailable
 from ..limits import Limits
 from ..redaction import redact
-from .address import default_address, explained, open_client, unreachable
-from .container import LABEL, Container, hardened, is_left_behind, remove_container
+from .address import daemon_message, default_address, open_client, unreachable_message
+from .container import LABEL, Container, hardened_options, is_left_behind, remove_container
 from .guest_source import ENVIRONMENT, guest_command
 from .infrastructure_failure import daemon_time, infrastructure_failure
 from .slot import Origin, Slot, SlotBroken, Unreachable
@@ -60,7 +60,7 @@ def connect(timeout_s: int = 60, host: str | None = None) -> Any:
         client.ping()
     except (docker.errors.DockerException, OSError) as error:  # requests' are OSErrors
         client.close()
-        raise SandboxUnavailable(unreachable(where, error)) from error
+        raise SandboxUnavailable(unreachable_message(where, error)) from error
     return client
 
 
@@ -153,7 +153,7 @@ class DockerBackend:
                 client, lambda: client.create_container(**self._description(client))
             )
         except (docker.errors.DockerException, OSError) as error:
-            cause = f"Docker does not start a container: {explained(error)}"
+            cause = f"Docker does not start a container: {daemon_message(error)}"
             raise SlotBroken(cause) from error
 
         def end() -> None:
@@ -198,7 +198,7 @@ class DockerBackend:
             "site": True,
         }
         tmp = f"rw,nosuid,nodev,size={limits.tmp_mib}m,nr_inodes=4096,mode=1777"
-        found = hardened(
+        found = hardened_options(
             client,
             image=self.image,
             command=guest_command("python3", config),
@@ -228,7 +228,7 @@ class DockerBackend:
             cores = self._client.info().get("NCPU") or 1
             found = self._client.inspect_image(self.image)
         except (docker.errors.DockerException, OSError) as error:
-            raise SandboxUnavailable(unreachable(self._address, error)) from error
+            raise SandboxUnavailable(unreachable_message(self._address, error)) from error
         # The digest itself holds the time at which an image was made, and differs where two
         # machines made it from the same files.
         layers = (found.get("RootFS") or {}).get("Layers") or self.image

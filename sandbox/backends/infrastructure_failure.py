@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import SandboxUnavailable
 from ..redaction import redact
-from .address import explained, open_client
+from .address import daemon_message, open_client
 
 _WAIT_S = 3
 _TIMEOUT_S = 10
@@ -46,7 +46,7 @@ def infrastructure_failure(address: str, container: str, *, hung_up: bool) -> st
             return "the connection to its container was lost"
         return ""
     except (docker.errors.DockerException, OSError) as error:
-        return str(redact(f"Docker at {address} stopped answering: {explained(error)}"))
+        return str(redact(f"Docker at {address} stopped answering: {daemon_message(error)}"))
     finally:
         client.close()
 

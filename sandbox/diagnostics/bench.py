@@ -83,19 +83,19 @@ class Figure:
         }
 
 
-def single(name: str, box: Sandbox) -> Design:
-    """Return a program by itself in this box."""
-    return Design(name, lambda: box.run(PROGRAM).stdout, box.slots)
+def single(name: str, sandbox: Sandbox) -> Design:
+    """Return a program by itself in this sandbox."""
+    return Design(name, lambda: sandbox.run(PROGRAM).stdout, sandbox.slots)
 
 
-def two_party(name: str, box: Sandbox) -> Design:
-    """Return a program and its tests, in two processes of this box."""
+def two_party(name: str, sandbox: Sandbox) -> Design:
+    """Return a program and its tests, in two processes of this sandbox."""
 
     def run() -> str:
-        check = box.check_tests(_CANDIDATE, _TESTS)
+        check = sandbox.check_tests(_CANDIDATE, _TESTS)
         return OUTPUT if check.solved else f"{check.status}: {check.reason}"
 
-    return Design(name, run, box.slots)
+    return Design(name, run, sandbox.slots)
 
 
 @contextlib.contextmanager

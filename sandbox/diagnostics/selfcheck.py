@@ -14,7 +14,7 @@ from ..limits import Limits
 from ..result import CheckResult, Result, RunStatus
 
 
-class Box(Protocol):
+class ProgramRunner(Protocol):
     """The part of a Sandbox that is checked."""
 
     limits: Limits
@@ -44,29 +44,32 @@ _NO_FILTER = (
 )
 
 
-def self_check(box: Box) -> list[CheckResult]:
+def self_check(sandbox: ProgramRunner) -> list[CheckResult]:
     """Run programs that try to break the isolation, and report each attempt.
 
     A sandbox that cannot run at all is one result, named ``runs programs``.
     """
     # A busy machine makes the same work take several times the CPU time.
     limits = Limits(
-        cpu_s=5.0, wall_s=20.0, memory_mib=min(64, box.limits.memory_mib), pids=box.limits.pids
+        cpu_s=5.0,
+        wall_s=20.0,
+        memory_mib=min(64, sandbox.limits.memory_mib),
+        pids=sandbox.limits.pids,
     )
 
     def silent(name: str, code: str, *bad: str, remedy: str = _BROKEN) -> CheckResult:
         """Check that a program ends properly and prints none of these words."""
-        result = box.run(code, limits=limits)
+        result = sandbox.run(code, limits=limits)
         fine = result.status is RunStatus.OK and not any(w in result.stdout for w in bad)
         return CheckResult(name, fine, _said(result), "" if fine else remedy)
 
     def stopped(name: str, code: str, status: RunStatus, limits: Limits = limits) -> CheckResult:
-        result = box.run(code, limits=limits)
+        result = sandbox.run(code, limits=limits)
         fine = result.status is status
         return CheckResult(name, fine, result.reason or _said(result), "" if fine else _BROKEN)
 
     try:
-        first = box.run("import sys; print(sys.version.split()[0], 6 * 7)")
+        first = sandbox.run("import sys; print(sys.version.split()[0], 6 * 7)")
     except SandboxError as error:
         return [CheckResult("runs programs", False, str(error), "See the lines above.")]
     if not first.stdout.endswith(" 42\n"):
@@ -76,7 +79,7 @@ def self_check(box: Box) -> list[CheckResult]:
     filtered = f"NUMBERS = {numbers}\n{calls}"
     return [
         CheckResult("runs programs", True, f"Python {first.stdout.split()[0]}"),
-        _users(box),
+        _users(sandbox),
         silent("no rights", _program("rights"), "HOLDS", "GAINS"),
         *([silent("system calls", filtered, "ALLOWED", remedy=_NO_FILTER)] if numbers else []),
         silent("no network", _program("network"), "CONNECTED"),
@@ -85,12 +88,12 @@ def self_check(box: Box) -> list[CheckResult]:
         stopped("CPU time", "while True: pass", RunStatus.TIMEOUT, replace(limits, cpu_s=1.0)),
         stopped("output", "while True: print('x' * 9999)", RunStatus.OUTPUT_LIMIT),
         stopped("memory, one process", f"x = b'x' * ({limits.memory_mib} << 21)", RunStatus.MEMORY),
-        _whole_memory(box),
+        _whole_memory(sandbox),
         stopped("sockets", _program("sockets"), RunStatus.MEMORY),
-        _buffers(box),
-        _crashes(box),
-        _processes(box, limits),
-        _left_behind(box, limits),
+        _buffers(sandbox),
+        _crashes(sandbox),
+        _processes(sandbox, limits),
+        _left_behind(sandbox, limits),
     ]
 
 
@@ -107,9 +110,9 @@ def _said(result: Result) -> str:
     return f"{result.status.value}: {result.reason or said}"[:200].rstrip(": ")
 
 
-def _users(box: Box) -> CheckResult:
+def _users(sandbox: ProgramRunner) -> CheckResult:
     """Check that each run has a user of its own, and none is root."""
-    first, second = (box.run(_program("user")).stdout.split() for _ in range(2))
+    first, second = (sandbox.run(_program("user")).stdout.split() for _ in range(2))
     if "ROOT" in first or not first or first[0] == "0":
         return CheckResult("users", False, f"programs are root: {first}", _BROKEN)
     if first == second:
@@ -118,43 +121,43 @@ def _users(box: Box) -> CheckResult:
     return CheckResult("users", True, "each run is a user of its own, and none is root")
 
 
-def _whole_memory(box: Box) -> CheckResult:
+def _whole_memory(sandbox: ProgramRunner) -> CheckResult:
     """Run eight processes that together want twice the memory."""
-    most = box.limits.memory_mib
-    limits = replace(box.limits, cpu_s=5.0, wall_s=10.0)  # more time than any machine needs
-    result = box.run(_program("many"), str((most << 20) // 4), limits=limits)
+    most = sandbox.limits.memory_mib
+    limits = replace(sandbox.limits, cpu_s=5.0, wall_s=10.0)  # more time than any machine needs
+    result = sandbox.run(_program("many"), str((most << 20) // 4), limits=limits)
     name = "memory, whole program"
     if result.stdout != "8\n":
         return CheckResult(name, True, f"eight processes share {most} MiB")
-    said = f"each process may have {most} MiB, up to {box.limits.pids} processes"
+    said = f"each process may have {most} MiB, up to {sandbox.limits.pids} processes"
     return CheckResult(name, True, said, _WHOLE_MEMORY)
 
 
-def _buffers(box: Box) -> CheckResult:
+def _buffers(sandbox: ProgramRunner) -> CheckResult:
     """Check how much the kernel keeps for one socket: the machine's setting, not ours."""
-    kib = _said(box.run(_program("buffers")))
-    said = f"{kib} KiB for each of {box.limits.files} sockets"
+    kib = _said(sandbox.run(_program("buffers")))
+    said = f"{kib} KiB for each of {sandbox.limits.files} sockets"
     small = kib.isdigit() and int(kib) <= 1024
     return CheckResult("socket buffers", True, said, "" if small else _LARGE_BUFFERS)
 
 
-def _crashes(box: Box) -> CheckResult:
+def _crashes(sandbox: ProgramRunner) -> CheckResult:
     """Check what the kernel starts if a program crashes."""
-    said = _said(box.run(_program("crash")))
+    said = _said(sandbox.run(_program("crash")))
     return CheckResult("crashes", True, said, "" if said == "a crash starts nothing" else _HANDLER)
 
 
-def _processes(box: Box, limits: Limits) -> CheckResult:
-    result = box.run(_program("forks"), limits=limits)
+def _processes(sandbox: ProgramRunner, limits: Limits) -> CheckResult:
+    result = sandbox.run(_program("forks"), limits=limits)
     made = result.stdout.strip()
     fine = made.isdigit() and int(made) <= limits.pids + 2
     said = f"at most {limits.pids}" if fine else f"it made {made or _said(result)}"
     return CheckResult("processes", fine, said, "" if fine else _BROKEN)
 
 
-def _left_behind(box: Box, limits: Limits) -> CheckResult:
-    left = box.run(_program("leave"), limits=limits)
-    seen = box.run(_program("look"), limits=limits)
+def _left_behind(sandbox: ProgramRunner, limits: Limits) -> CheckResult:
+    left = sandbox.run(_program("leave"), limits=limits)
+    seen = sandbox.run(_program("look"), limits=limits)
     fine = seen.stdout == "[]\n[]\n" and left.status is RunStatus.OK and left.strays == 1
     said = "no file, and no process: the one that was left was killed" if fine else _said(seen)
     return CheckResult("left behind", fine, said, "" if fine else _BROKEN)

@@ -26,12 +26,12 @@ Program = str | tuple[str, str]
 
 _Item = TypeVar("_Item")
 _Found = TypeVar("_Found")
-_Box = TypeVar("_Box", bound="Batches")
+_Self = TypeVar("_Self", bound="BatchMixin")
 _P = ParamSpec("_P")
 
 
-class Batches(abc.ABC):
-    """What a box can do with many programs, given that it can run one."""
+class BatchMixin(abc.ABC):
+    """What a sandbox can do with many programs, given that it can run one."""
 
     def __init__(self) -> None:
         self._renew()
@@ -60,7 +60,7 @@ class Batches(abc.ABC):
 
     @abc.abstractmethod
     def close(self) -> None:
-        """End everything that the box started. Calling it twice does no harm."""
+        """End everything that the sandbox started. Calling it twice does no harm."""
 
     def __enter__(self) -> Self:
         return self
@@ -151,8 +151,8 @@ class Batches(abc.ABC):
                 the results before it. Closing the iterator drops the calls that have not begun.
 
         Example:
-            >>> with Sandbox(backend="bwrap") as box:
-            ...     [r.exit_code for r in box.map(box.run, ["exit(1)", "exit(2)"])]
+            >>> with Sandbox(backend="bwrap") as sandbox:
+            ...     [r.exit_code for r in sandbox.map(sandbox.run, ["exit(1)", "exit(2)"])]
             [1, 2]
         """
         if stream:
@@ -178,16 +178,16 @@ class Batches(abc.ABC):
 
 
 def awaitable(
-    method: Callable[Concatenate[_Box, _P], _Found],
-) -> Callable[Concatenate[_Box, _P], Coroutine[Any, Any, _Found]]:
+    method: Callable[Concatenate[_Self, _P], _Found],
+) -> Callable[Concatenate[_Self, _P], Coroutine[Any, Any, _Found]]:
     """Return a coroutine method that awaits a method, with its arguments."""
 
     @functools.wraps(method)
-    async def call(box: _Box, /, *args: _P.args, **kwargs: _P.kwargs) -> _Found:
+    async def call(sandbox: _Self, /, *args: _P.args, **kwargs: _P.kwargs) -> _Found:
         import asyncio  # takes longer to import than this room does
 
-        bound = functools.partial(getattr(box, method.__name__), *args, **kwargs)
-        return await asyncio.wrap_future(box._in_thread(bound))
+        bound = functools.partial(getattr(sandbox, method.__name__), *args, **kwargs)
+        return await asyncio.wrap_future(sandbox._in_thread(bound))
 
     call.__name__ = f"a{method.__name__}"
     call.__qualname__ = f"{method.__qualname__.rpartition('.')[0]}.{call.__name__}"

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..backends.address import default_address, explained, open_client
+from ..backends.address import daemon_message, default_address, open_client
 from ..backends.container import (
     LABEL,
     Container,
     boot_id,
-    hardened,
+    hardened_options,
     is_left_behind,
     remove_container,
 )
@@ -172,7 +172,7 @@ class DockerSessions:
         try:
             yield
         except (docker.errors.DockerException, OSError) as error:  # requests' are OSErrors
-            raise SandboxError(f"{what}: {explained(error)}") from error
+            raise SandboxError(f"{what}: {daemon_message(error)}") from error
 
     def facts(self, image: str) -> ImageFacts:
         """Look an image up.
@@ -266,7 +266,7 @@ class DockerSessions:
     def _description(
         self, client: Any, image: ImageFacts, limits: SessionLimits, quota: bool
     ) -> dict[str, Any]:
-        found = hardened(
+        found = hardened_options(
             client,
             image=image.digest,
             command=[PATH],

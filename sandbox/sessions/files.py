@@ -22,7 +22,7 @@ _SIZE = struct.Struct(">I")
 _IN_MEMORY = 1 << 20
 
 
-def packed(content: bytes | str | Path, mode: int | None) -> Iterator[bytes]:
+def pack(content: bytes | str | Path, mode: int | None) -> Iterator[bytes]:
     """Yield a file or a folder as entries.
 
     Raises:

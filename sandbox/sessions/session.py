@@ -232,7 +232,7 @@ class Session:
         job = self._job("p", [_absolute(path)], user, None, "/", flags, _TRANSFER_S)
         try:
             with self._faults():
-                for piece in files.packed(content, mode):
+                for piece in files.pack(content, mode):
                     self._channel.write(job, piece, last=False)
                 self._channel.write(job, b"", last=True)
             self._transferred(job, path)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from assay.envs import Episode, Span
 from assay.grpo import Row
-from assay.grpo.batch import by_prompt, micro_batches, row_of
+from assay.grpo.batch import group_by_prompt, micro_batches, row_of
 from assay.verifiers import Verdict
 
 
@@ -54,7 +54,7 @@ def test_micro_batches_keep_every_row_and_the_budget(
     sizes: list[tuple[int, int]], budget: int
 ) -> None:
     made = rows(sizes)
-    batches = micro_batches(by_prompt(made), budget=budget)
+    batches = micro_batches(group_by_prompt(made), budget=budget)
     flat = [row for batch in batches for group in batch for row in group]
     assert sorted(flat, key=lambda r: r.logprobs) == sorted(made, key=lambda r: r.logprobs)
     for batch in batches:

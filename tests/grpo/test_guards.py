@@ -27,7 +27,7 @@ from assay.grpo import (
     read_metrics,
 )
 from assay.grpo.credit import credit, rows_of
-from assay.grpo.guards import EarlyStop, Patience, TrainingAlarm, drift, silent
+from assay.grpo.guards import EarlyStop, Patience, TrainingAlarm, drift, stall_reason
 from assay.grpo.loss import policy_sums
 from assay.grpo.update import minibatches
 
@@ -143,15 +143,15 @@ def row(**numbers: float) -> dict[str, float]:
     ],
 )
 def test_the_silent_causes_have_names(numbers: Any, well: bool, reason: str) -> None:
-    found = silent(row(**numbers))
+    found = stall_reason(row(**numbers))
     assert found is not None
     assert found.well is well
     assert re.search(reason, found.reason)
 
 
 def test_what_can_be_learned_from_is_no_cause() -> None:
-    assert silent(row(zero_variance=0.9)) is None
-    assert silent(row(zero_variance=0.5, truncated=1.0)) is None
+    assert stall_reason(row(zero_variance=0.9)) is None
+    assert stall_reason(row(zero_variance=0.5, truncated=1.0)) is None
     patience = Patience(2)
     flat, good = row(), row(zero_variance=0.5)
     assert [patience.check(r) is not None for r in (flat, good, flat, flat, flat)] == [

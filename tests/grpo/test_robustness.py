@@ -28,7 +28,7 @@ from assay.grpo import (
     read_metrics,
 )
 from assay.grpo.interrupt import time_limit
-from assay.grpo.run_directory import CheckpointWarning, alone_in
+from assay.grpo.run_directory import CheckpointWarning, run_lock
 
 pytestmark = pytest.mark.slow
 
@@ -165,8 +165,8 @@ def test_of_two_learners_that_start_together_one_refuses(
 def test_a_process_holds_a_directory_once(tmp_path: Path) -> None:
     """The kernel would give the same process its own lock again."""
     for _ in range(2):
-        with alone_in(tmp_path):
-            with pytest.raises(CheckpointError, match="is training in"), alone_in(tmp_path):
+        with run_lock(tmp_path):
+            with pytest.raises(CheckpointError, match="is training in"), run_lock(tmp_path):
                 pass
             command = [sys.executable, "-c", TRY_LOCK, tmp_path / ".lock"]
             tried = subprocess.run(command, capture_output=True, text=True)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.grpo import Row, World
-from assay.grpo.batch import deal
+from assay.grpo.batch import balance_rows
 
 
 def row(prompt: int, place: int, length: int) -> Row:
@@ -18,16 +18,16 @@ def row(prompt: int, place: int, length: int) -> Row:
 def test_shares_have_about_as_many_tokens() -> None:
     """Groups of 2 + 9, 2 + 5, 2 + 4 and 2 + 1 tokens: 11 + 3 and 7 + 6."""
     rows = [row(p, 0, n) for p, n in enumerate((1, 9, 4, 5))]
-    shares = deal(rows, 2)
+    shares = balance_rows(rows, 2)
     assert [[len(r.reply) for r in share] for share in shares] == [[9, 1], [5, 4]]
-    assert deal([row(0, 0, 3)], 3) == [[row(0, 0, 3)], [], []]
+    assert balance_rows([row(0, 0, 3)], 3) == [[row(0, 0, 3)], [], []]
 
 
 @settings(deadline=None, derandomize=True, max_examples=80)
 @given(st.lists(st.integers(1, 5), max_size=12), st.integers(1, 5))
 def test_every_row_is_someones_and_only_once(sizes: list[int], processes: int) -> None:
     rows = [row(p, i, 1 + (p + i) % 7) for p, size in enumerate(sizes) for i in range(size)]
-    shares = deal(rows, processes)
+    shares = balance_rows(rows, processes)
     assert sorted(r.prompt + r.reply for s in shares for r in s) == sorted(
         r.prompt + r.reply for r in rows
     )

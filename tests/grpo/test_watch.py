@@ -27,10 +27,10 @@ from assay.envs import Episode, EpisodeGroup, Span, Task
 from assay.envs.group_summary import rollout_metrics, sample_groups
 from assay.grpo import GRPOConfig, Learner, read_metrics
 from assay.grpo.log import (
-    Background,
+    BackgroundTracker,
     MetricsLog,
     Progress,
-    due,
+    keeps_samples,
     progress_text,
     require_trackers,
 )
@@ -107,10 +107,10 @@ def test_samples_are_bounded() -> None:
     kept = [r["reward"] for r in found[0]["replies"]]
     assert len(kept) == 8
     assert {0.0, 0.99} < set(kept)  # the best and the worst are among them
-    assert sum(due(step, 10_000) for step in range(1, 10_001)) <= 202
-    assert all(due(step, 100) for step in range(1, 101))
-    assert due(1, 5000)
-    assert due(4999, 4999)
+    assert sum(keeps_samples(step, 10_000) for step in range(1, 10_001)) <= 202
+    assert all(keeps_samples(step, 100) for step in range(1, 101))
+    assert keeps_samples(1, 5000)
+    assert keeps_samples(4999, 4999)
 
 
 class Recorder:
@@ -172,7 +172,7 @@ def test_trackers_get_every_row_and_none_stops_another(tmp_path: Path) -> None:
 
 def test_a_tracker_that_hangs_does_not_slow_the_run(tmp_path: Path) -> None:
     hanging = Hanging()
-    tracker = Background("hanging", lambda: hanging, waiting=5, closing_s=0.2)
+    tracker = BackgroundTracker("hanging", lambda: hanging, waiting=5, closing_s=0.2)
     started = time.monotonic()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

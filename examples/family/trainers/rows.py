@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from assay.grpo import Batch, Row, choose_forward
-from assay.grpo.batch import by_prompt, micro_batches
+from assay.grpo.batch import group_by_prompt, micro_batches
 from assay.grpo.logprobs import Forward
 
 
@@ -44,7 +44,7 @@ def likelihood_gradient(
         The loss.
     """
     total = 0.0
-    for part in micro_batches(by_prompt(rows), budget=budget):
+    for part in micro_batches(group_by_prompt(rows), budget=budget):
         batch = Batch.of(part, device=model.device)
         logprobs, _ = forward(model, batch, temperature)
         loss = -(logprobs * batch.advantages).masked_fill(~batch.mask, 0.0).sum() / denominator

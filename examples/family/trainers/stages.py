@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assay.grpo.run_directory import alone_in
+from assay.grpo.run_directory import run_lock
 from assay.sandbox.redaction import redact
 from assay.verifiers.atomic_io import publish, write_json
 
@@ -105,7 +105,7 @@ def run_stages(
     names = [stage.name for stage in chain]
     if len(set(names)) < len(names):
         raise ValueError(f"each stage needs a name of its own, got {', '.join(names)}")
-    with alone_in(root):
+    with run_lock(root):
         for stage, mark in zip(chain, fingerprints(chain), strict=True):
             before = {one.name: one.folder for one in done}
             done.append(_run(stage, root / f"{stage.name}-{mark}", before))

@@ -17,7 +17,7 @@ from typer import Argument, Option
 
 from . import verifiers as room
 from .console import add_row, out, say
-from .docstring import cell, code_cell, default, meanings, plain, prose, table, without_roles
+from .docstring import cell, code_cell, default, meanings, prose, table, to_markdown, without_roles
 from .verifiers import Verifier
 from .verifiers.catalogue import Example, examples
 from .verifiers.nearest import did_you_mean
@@ -68,7 +68,7 @@ class Entry:
     @property
     def summary(self) -> str:
         """The first sentence of that, on one line."""
-        return plain(self.text.partition("\n\n")[0])
+        return to_markdown(self.text.partition("\n\n")[0])
 
     @property
     def options(self) -> list[tuple[str, str, str]]:
@@ -142,7 +142,7 @@ def _section(entry: Entry) -> Iterator[str]:
     for paragraph in entry.text.split("\n\n"):
         yield ""
         listed = paragraph.lstrip().startswith(("- ", "* ", "1. ", "|"))
-        yield without_roles(paragraph) if listed else plain(paragraph)
+        yield without_roles(paragraph) if listed else to_markdown(paragraph)
     if entry.options:
         yield from ("", *table(entry.options))
     if entry.examples:

@@ -13,7 +13,7 @@ _HEADING = re.compile(r"^(Args|Raises|Example|Examples|Attributes|Returns|Yields
 _ARGUMENT = re.compile(r"^ {4}(\*{0,2}\w+): (.*(?:\n {5,}.*)*)", re.MULTILINE)
 
 
-def plain(text: str) -> str:
+def to_markdown(text: str) -> str:
     """Render a docstring's paragraph as Markdown on one line."""
     return " ".join(without_roles(text).split())
 
@@ -46,7 +46,7 @@ def default(kind: type, name: str, given: Mapping[str, Any] | None = None) -> st
 def table(options: Sequence[tuple[str, str, str]]) -> list[str]:
     """Name, default and meaning of options as the lines of a Markdown table."""
     rows = [
-        f"| `{name}` | {code_cell(default)} | {cell(plain(meaning))} |"
+        f"| `{name}` | {code_cell(default)} | {cell(to_markdown(meaning))} |"
         for name, default, meaning in options
     ]
     return ["| option | default | |", "|---|---|---|", *rows]

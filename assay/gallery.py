@@ -12,7 +12,7 @@ from rich.table import Table
 from typer import Argument, Option
 
 from .console import add_row, out, say
-from .docstring import cell, code_cell, default, meanings, plain, prose, table
+from .docstring import cell, code_cell, default, meanings, prose, table, to_markdown
 from .envs import (
     EnvSpec,
     Plugin,
@@ -138,7 +138,7 @@ def _section(one: EnvSpec) -> Iterator[str]:
     with _made(one) as env:
         yield f"### {one.id}"
         for paragraph in _prose(env, one).split("\n\n"):
-            yield from ("", plain(paragraph))
+            yield from ("", to_markdown(paragraph))
         hub = env.hub if isinstance(env, DataEnv) else ""
         needs = one.needs.replace("hub name", f"hub name such as `{hub}`") if hub else one.needs
         yield from ("", f"Needs: {needs}.")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from ..verifiers import Status, Verdict
-from .batches import Batches
+from .batches import BatchingQueue
 from .episode import EpisodeGroup
 from .policy import Completion
 from .rollout import grouped
@@ -147,9 +147,9 @@ class _Rollout:
             for name in ("begin", "turn", "judge")
         ]
         begin, turn, judge = self._pools
-        self._begins = Batches(self._begun, begin, self.threads, 1)
-        self._turns = Batches(self._advanced, turn, self.threads)
-        self._judges = Batches(self._grouped, judge, self.threads)
+        self._begins = BatchingQueue(self._begun, begin, self.threads, 1)
+        self._turns = BatchingQueue(self._advanced, turn, self.threads)
+        self._judges = BatchingQueue(self._grouped, judge, self.threads)
 
     def spawn(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
         """Start a coroutine that :meth:`clear` can end."""

@@ -12,7 +12,7 @@ _Piece = TypeVar("_Piece")
 _Found = TypeVar("_Found")
 
 
-class Batches(Generic[_Piece, _Found]):
+class BatchingQueue(Generic[_Piece, _Found]):
     """Batch the single calls of many threads into calls of one function.
 
     At most ``threads`` calls go on at once. Each takes its share of what is waiting, one part in

@@ -13,7 +13,7 @@ from ..verifiers.verifier import VerifierLike, as_verifier
 from .datasets.bad_rows import OnBadRows
 from .datasets.reading import Row
 from .datasets.source import Generated, Split
-from .datasets.table import Draw, Drawn, Filled, Parting, Table, read_table
+from .datasets.table import Draw, Drawn, Filled, SplitRule, Table, read_table
 from .datasets.tabular import frame_rows
 from .registry import register
 from .task import Conversation, Task, check_message
@@ -60,7 +60,7 @@ def environment(
     """
 
     def decorate(make_task: _MakeTask) -> _MakeTask:
-        rule = Parting(test_share, split_salt)
+        rule = SplitRule(test_share, split_salt)
         _refuse_signature(id, make_task, "a row" if rows is not None else "a random generator")
         summary = (make_task.__doc__ or "").strip().partition("\n")[0]
         if rows is None:
@@ -145,7 +145,7 @@ def register_rows(
         raise ValueError(f"metadata must be a list of columns, got {metadata!r}: [{metadata!r}]")
     for message in () if isinstance(prompt, str) else prompt:
         check_message(message)
-    rule = Parting(test_share, split_salt)
+    rule = SplitRule(test_share, split_salt)
     to_task = Filled(prompt, reference, solution, tuple(metadata), task_id)
     if callable(rows):
         _refuse_signature(id, rows, "a random generator")
@@ -159,7 +159,7 @@ def register_rows(
 
 
 def _over_a_generator(
-    name: str, make_task: Callable[..., Task], rubric: VerifierLike, rule: Parting
+    name: str, make_task: Callable[..., Task], rubric: VerifierLike, rule: SplitRule
 ) -> Callable[..., TextEnv]:
     judge = _judge(rubric, rule.test_share)
 
@@ -171,7 +171,7 @@ def _over_a_generator(
 
 
 def _over_rows(
-    name: str, rows: Table, to_task: Callable[[Row], Task], rubric: VerifierLike, rule: Parting
+    name: str, rows: Table, to_task: Callable[[Row], Task], rubric: VerifierLike, rule: SplitRule
 ) -> Callable[..., TextEnv]:
     judge, rows = _judge(rubric, rule.test_share), frame_rows(rows)
     if isinstance(rows, Mapping) and (not rows or set(rows) - {"train", "test"}):

@@ -240,10 +240,10 @@ def grouped(env: TextEnv, tasks: Sequence[Task], states: Sequence[State]) -> lis
         tasks: one for each group.
         states: the episodes of the first task, then those of the second, and so on.
     """
-    return recorded(env, tasks, states, env.verdicts(states))
+    return group_episodes(env, tasks, states, env.verdicts(states))
 
 
-def recorded(
+def group_episodes(
     env: TextEnv, tasks: Sequence[Task], states: Sequence[State], verdicts: Sequence[Verdict]
 ) -> list[EpisodeGroup]:
     """Group episodes that were judged, by ``env.group_rubric`` too; arguments as above."""

@@ -142,7 +142,7 @@ def describe(state: State) -> dict[str, Any]:
     return {"task": task.id, "messages": messages, "metadata": {**task.metadata}}
 
 
-def said(state: State) -> str:
+def last_text(state: State) -> str:
     """Return the environment's last text, which is the prompt at first."""
     if not state.turns or state.turns[-1]["role"] == "assistant":
         return state.task.text

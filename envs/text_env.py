@@ -18,7 +18,7 @@ from .datasets.source import Rows, Source
 from .group_rubric import GroupRubric
 from .policy import Completion
 from .spaces import Unicode
-from .state import State, Turn, describe, said
+from .state import State, Turn, describe, last_text
 from .task import Task
 
 
@@ -143,7 +143,7 @@ class TextEnv(gym.Env[str, str]):
             self._verdict = verdict
             info |= verdict_info(verdict)
             reward += math.nan if verdict.score is None else verdict.score
-        return said(state), reward, ended == "done", ended == "truncated", info
+        return last_text(state), reward, ended == "done", ended == "truncated", info
 
     # -- for several turns ---------------------------------------------------------------------
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from ..verifiers import Verdict
 from .episode import EpisodeGroup
 from .policy import Completion
-from .rollout import recorded
-from .state import State, describe, said
+from .rollout import group_episodes
+from .state import State, describe, last_text
 from .task import Task
 from .text_env import TextEnv, known_options, verdict_info
 
@@ -193,7 +193,7 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
         states = [state for p in ended for state in self._states[p]]
         verdicts: Sequence[Verdict] = self.env.verdicts(states)
         tasks = [self._states[p][0].task for p in ended]
-        self._records = partial(recorded, self.env, tasks, states, verdicts)
+        self._records = partial(group_episodes, self.env, tasks, states, verdicts)
         if self.env.group_rubric is not None:
             verdicts = [e.verdict for group in self.groups for e in group.episodes]
         return verdicts
@@ -215,7 +215,7 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
         more: dict[int, dict[str, Any]] = {}
         if self.autoreset_mode is AutoresetMode.SAME_STEP and ended:
             for i in judged:
-                more[i] = {"final_obs": said(states[i]), "final_info": rows[i]}
+                more[i] = {"final_obs": last_text(states[i]), "final_info": rows[i]}
             for p in ended:
                 self._begin(p)
             rows = [describe(state) for state in self._flat()]
@@ -252,7 +252,7 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
         return [state for states in self._states for state in states]
 
     def _observations(self) -> tuple[str, ...]:
-        return tuple(said(state) for state in self._flat())
+        return tuple(last_text(state) for state in self._flat())
 
     def _refuse(self, actions: Sequence[str]) -> None:
         if isinstance(actions, str):  # a sequence, too, of replies of one character

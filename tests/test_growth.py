@@ -141,7 +141,7 @@ def calls(text, form):
 
 def in_a_message(text):
     body = {"replies": [text], "tasks": [0]}
-    return schemas.Score.model_validate(websocket.read(json.dumps(body)))
+    return schemas.Score.model_validate(websocket.parse_message(json.dumps(body)))
 
 
 def others(_):
@@ -157,7 +157,7 @@ def others(_):
         "row of cases": lambda text: problem_from_row({"input_output": text}),
         "tools' calls": lambda text: read_calls(text, ("f", "word"), tuple(WAYS)),
         "OpenRLHF's ends": lambda text: openrlhf.without_ends(text, openrlhf.ENDS),
-        "message": websocket.read,
+        "message": websocket.parse_message,
         "reply in a message": in_a_message,
         "judge's reply": lambda text: shown_part(text, thoughts=True, longest=10**9),
         "judge's prompt": lambda t: filled("{reply} {question}", {"reply": t, "question": "?"}),

@@ -44,7 +44,7 @@ def verifier_of(judge: Judge) -> Verifier:
     return judge.rubric
 
 
-def judged(
+def judge_replies(
     verifier: Verifier, replies: Sequence[str], references: Sequence[Any], *, retries: int
 ) -> list[Verdict]:
     """Judge replies; those that an infrastructure failure left without a score are judged again.
@@ -69,7 +69,7 @@ def judged(
     return verdicts
 
 
-def written(reference: Any) -> str:
+def encode_reference(reference: Any) -> str:
     """Encode a reference as these trainers' data sets store it: always JSON."""
     return json.dumps(reference, ensure_ascii=False)
 
@@ -80,8 +80,8 @@ def write_rows(path: str | Path, rows: Sequence[Mapping[str, Any]]) -> int:
     return len(rows)
 
 
-def read(name: str, text: Any) -> Any:
-    """Invert :func:`written`.
+def decode_reference(name: str, text: Any) -> Any:
+    """Invert :func:`encode_reference`.
 
     Raises:
         ValueError: it is not such text.

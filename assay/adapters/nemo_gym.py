@@ -10,7 +10,15 @@ from typing import Any
 
 from ..envs import TextEnv
 from ..verifiers import Verdict
-from .judging import Judge, by_name, read, tasks_to_write, verifier_named, write_rows, written
+from .judging import (
+    Judge,
+    by_name,
+    decode_reference,
+    encode_reference,
+    tasks_to_write,
+    verifier_named,
+    write_rows,
+)
 
 
 def nemo_gym_server(judges: Judge | Mapping[str, Judge]) -> type:
@@ -49,7 +57,7 @@ def nemo_gym_server(judges: Judge | Mapping[str, Judge]) -> type:
         async def verify(self, body: VerifyRequest) -> VerifyResponse:
             """Judge one reply."""
             judge = verifier_named(known, body.data_source)
-            reference = read("ground_truth", body.ground_truth)
+            reference = decode_reference("ground_truth", body.ground_truth)
             verdict = await asyncio.to_thread(judge.verify, reply_of(body.response), reference)
             return VerifyResponse(**body.model_dump(), **fields_of(verdict))
 
@@ -93,7 +101,7 @@ def to_nemo_gym(env: TextEnv, path: str | Path, *, data_source: str = "", **opti
         {
             "responses_create_params": {"input": [dict(message) for message in task.messages]},
             "data_source": data_source or env.name,
-            "ground_truth": written(task.reference),
+            "ground_truth": encode_reference(task.reference),
             "task": task.id,
         }
         for _, task in tasks_to_write(env, **options)

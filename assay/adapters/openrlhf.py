@@ -8,7 +8,15 @@ from typing import Any
 
 from ..envs import TextEnv
 from ..verifiers import Status
-from .judging import Judge, judged, read, tasks_to_write, verifier_of, write_rows, written
+from .judging import (
+    Judge,
+    decode_reference,
+    encode_reference,
+    judge_replies,
+    tasks_to_write,
+    verifier_of,
+    write_rows,
+)
 
 
 class OpenRLHFReward:
@@ -44,8 +52,8 @@ class OpenRLHFReward:
             without_ends(reply_of(query, prompt), self.ends)
             for query, prompt in zip(queries, prompts, strict=True)
         ]
-        references = [read("label", label) for label in labels]
-        verdicts = judged(self.verifier, replies, references, retries=self.retries)
+        references = [decode_reference("label", label) for label in labels]
+        verdicts = judge_replies(self.verifier, replies, references, retries=self.retries)
         rewards = torch.tensor([v.score for v in verdicts], dtype=torch.float32)
 
         def share(status: Status) -> torch.Tensor:
@@ -157,7 +165,7 @@ def to_openrlhf(env: TextEnv, path: str | Path, **options: Any) -> int:
     rows = [
         {
             "prompt": [dict(message) for message in task.messages],
-            "label": written(task.reference),
+            "label": encode_reference(task.reference),
             "datasource": env.name,
         }
         for _, task in tasks_to_write(env, **options)

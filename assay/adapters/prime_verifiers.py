@@ -15,7 +15,7 @@ from ..sandbox.extras import missing_package
 from ..verifiers import Status, Verdict, Verifier
 from ..verifiers.text.words import sendable
 from ..verifiers.verifier import same_length
-from .judging import judged, rows_of, verifier_of
+from .judging import judge_replies, rows_of, verifier_of
 
 
 def from_verifiers(
@@ -205,7 +205,7 @@ def to_verifiers(
             reference = env.task(self.data.assay_task).reference
 
             def ask() -> Verdict:
-                return judged(verifier, [trace.last_reply], [reference], retries=retries)[0]
+                return judge_replies(verifier, [trace.last_reply], [reference], retries=retries)[0]
 
             return await asyncio.to_thread(ask)
 

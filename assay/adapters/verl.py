@@ -8,7 +8,15 @@ from typing import Any
 
 from ..envs import TextEnv
 from ..verifiers import Rubric, Status, Verdict, Verifier
-from .judging import Judge, by_name, judged, read, tasks_to_write, verifier_named, written
+from .judging import (
+    Judge,
+    by_name,
+    decode_reference,
+    encode_reference,
+    judge_replies,
+    tasks_to_write,
+    verifier_named,
+)
 
 Row = dict[str, float | str]
 """The result for one reply."""
@@ -81,8 +89,8 @@ class VerlReward:
         found: dict[int, Row] = {}
         for source, mine in places.items():
             verifier = verifier_named(self.judges, source)
-            references = [read("ground_truth", golds[i]) for i in mine]
-            verdicts = judged(
+            references = [decode_reference("ground_truth", golds[i]) for i in mine]
+            verdicts = judge_replies(
                 verifier, [replies[i] for i in mine], references, retries=self.retries
             )
             found |= dict(zip(mine, map(self._row, verdicts), strict=True))
@@ -160,7 +168,7 @@ def to_verl(
             "data_source": data_source or env.name,
             "prompt": [dict(message) for message in task.messages],
             "ability": str(task.metadata.get("topic", "")),
-            "reward_model": {"style": "rule", "ground_truth": written(task.reference)},
+            "reward_model": {"style": "rule", "ground_truth": encode_reference(task.reference)},
             "extra_info": {"index": index, "split": split, "task": task.id},
         }
         for index, task in tasks_to_write(env, size=size, seed=seed, split=split, **allow)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..verifiers import Status, Verdict
-from .judging import Judge, RewardFault, by_name, read, verifier_named
+from .judging import Judge, RewardFault, by_name, decode_reference, verifier_named
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -48,7 +48,7 @@ def verl_agent_loop(judges: Judge | Mapping[str, Judge], *, base: type | None = 
             output = await super().run(sampling_params, **row)
             reply = self.tokenizer.decode(output.response_ids, skip_special_tokens=True)
             judge = verifier_named(known, str(row.get("data_source")))
-            reference = read("ground_truth", row["reward_model"]["ground_truth"])
+            reference = decode_reference("ground_truth", row["reward_model"]["ground_truth"])
             verdict = await asyncio.to_thread(judge.verify, reply, reference)
             return scored(output, verdict)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..envs import Completion, Episode, EpisodeGroup, State, Task, TextEnv
-from ..envs.rollout import recorded
+from ..envs.rollout import group_episodes
 from ..lone_replies import overridden
 from ..verifiers import Status, Verdict, Verifier
 from .evaluate import POLICY_FAILED
@@ -32,7 +32,7 @@ def rescored(env: TextEnv, groups: Sequence[EpisodeGroup]) -> list[EpisodeGroup]
     for places in by_size.values():
         states = _states(env, [(groups[p].task, e) for p in places for e in groups[p].episodes])
         tasks = [groups[p].task for p in places]
-        new = recorded(env, tasks, states, env.verdicts(states))
+        new = group_episodes(env, tasks, states, env.verdicts(states))
         found.update(zip(places, new, strict=True))
     return [found[place] for place in range(len(groups))]
 

@@ -18,7 +18,7 @@ from .auth import ServiceMiddleware, Tokens
 from .limits import Refused, ServiceLimits
 from .openenv import add_openenv
 from .service import EnvironmentService
-from .websocket import encode, faults, talk
+from .websocket import encode, faults, serve_socket
 from .workers import Peers
 
 _FAILURES: dict[int | str, dict[str, Any]] = {
@@ -178,7 +178,7 @@ def _add_v1(app: FastAPI, service: EnvironmentService, peers: Peers) -> None:
 
     @app.websocket("/v1/ws")
     async def socket(websocket: WebSocket) -> None:
-        await talk(websocket, service)
+        await serve_socket(websocket, service)
 
 
 def _add_operations(app: FastAPI, service: EnvironmentService) -> None:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
 from ..envs import Completion, State, Task, TextEnv, Turn
-from ..envs.batches import Batches
+from ..envs.batches import BatchingQueue
 from ..lone_replies import OWN, played
 from ..verifiers import Rubric, Status, Verdict, Verifier
 from .limits import Refused, ServiceLimits, too_long
@@ -39,9 +39,11 @@ class WorkQueue:
         self.limits, self.waiting = limits, 0
         self._pool = ThreadPoolExecutor(limits.threads, thread_name_prefix="assay-serve")
 
-    def batches(self, work: Callable[[list[_Piece]], Sequence[_Found]]) -> Batches[_Piece, _Found]:
+    def batches(
+        self, work: Callable[[list[_Piece]], Sequence[_Found]]
+    ) -> BatchingQueue[_Piece, _Found]:
         """Work of one kind; pieces that are ready at one time go together."""
-        return Batches(work, self._pool, self.limits.threads, self.limits.batch)
+        return BatchingQueue(work, self._pool, self.limits.threads, self.limits.batch)
 
     async def call(self, weight: int, call: Callable[[], _Found]) -> _Found:
         """Call a function in a thread.

@@ -18,7 +18,7 @@ from . import schemas
 from .limits import Refused
 from .service import EnvironmentService
 from .sessions import Client
-from .websocket import encode, opened, read, receive, refusal
+from .websocket import accept_socket, encode, parse_message, receive, refusal
 
 
 class OpenEnvAction(BaseModel):
@@ -85,7 +85,7 @@ def add_openenv(app: FastAPI, service: EnvironmentService) -> None:
 
     @app.websocket("/openenv/ws")
     async def session(websocket: WebSocket) -> None:
-        async with opened(websocket, service) as client:
+        async with accept_socket(websocket, service) as client:
             player = _Player(service, client)
             while True:
                 text = await receive(websocket, service)
@@ -111,7 +111,7 @@ class _Player:
         """Answer a message, or return ``None`` if the client closes."""
         started, route, status = time.perf_counter(), "openenv:invalid", 200
         try:
-            asked = _Message.model_validate(read(text))
+            asked = _Message.model_validate(parse_message(text))
             if asked.type == "close":
                 return None
             if asked.type not in ("reset", "step", "state"):

@@ -22,7 +22,7 @@ encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
 @contextlib.asynccontextmanager
-async def opened(websocket: WebSocket, service: EnvironmentService) -> AsyncIterator[Client]:
+async def accept_socket(websocket: WebSocket, service: EnvironmentService) -> AsyncIterator[Client]:
     """Accept a WebSocket until its client leaves, and forget its episodes then."""
     client = Client(websocket.scope["assay.owner"])
     try:
@@ -57,7 +57,7 @@ async def receive(websocket: WebSocket, service: EnvironmentService) -> str | by
     return text
 
 
-async def talk(websocket: WebSocket, service: EnvironmentService) -> None:
+async def serve_socket(websocket: WebSocket, service: EnvironmentService) -> None:
     """Answer messages until the client leaves.
 
     One that has as many messages in progress as it may is not read from until that has changed.
@@ -73,7 +73,7 @@ async def talk(websocket: WebSocket, service: EnvironmentService) -> None:
             service.in_flight.resize(len(text), 0)
             room.release()
 
-    async with opened(websocket, service) as client:
+    async with accept_socket(websocket, service) as client:
         try:
             while True:
                 text = await receive(websocket, service)
@@ -91,7 +91,7 @@ async def _answer(service: EnvironmentService, client: Client, text: str | bytes
     started, route, status = time.perf_counter(), "ws:invalid", 200
     id_: int | str | None = None
     try:
-        given = read(text)
+        given = parse_message(text)
         envelope = Envelope.model_validate(given)
         id_, route = envelope.id, f"ws:{envelope.op}"
         fields = {name: value for name, value in given.items() if name not in ("op", "id")}
@@ -106,7 +106,7 @@ async def _answer(service: EnvironmentService, client: Client, text: str | bytes
         service.metrics.answered(route, status, time.perf_counter() - started)
 
 
-def read(text: str | bytes) -> dict[str, Any]:
+def parse_message(text: str | bytes) -> dict[str, Any]:
     """Parse a message, which may have halves of surrogate pairs: pydantic's parser refuses them.
 
     Raises:

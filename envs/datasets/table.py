@@ -32,7 +32,7 @@ Draw = Callable[[np.random.Generator], Row]
 """Makes one row."""
 
 
-class Parting(NamedTuple):
+class SplitRule(NamedTuple):
     """The rule by which the hash of a prompt puts it into a split.
 
     Attributes:
@@ -128,7 +128,7 @@ def read_table(
     to_task: Callable[[Row], Task],
     split: Split,
     seed: int,
-    rule: Parting,
+    rule: SplitRule,
     judge: Verifier,
     on_bad_rows: OnBadRows = "raise",
     *,
@@ -179,7 +179,7 @@ def read_table(
     total = len(placed) + len(bad.rows)
     tasks = bad.keep(placed, lambda number, where, row: _task(where, number, to_task, row))
     of_split = [each for each in tasks if whole or _split_of(each[2], rule) == split]
-    kept = usable(of_split, bad, judge, check_solutions=check_solutions)
+    kept = usable_tasks(of_split, bad, judge, check_solutions=check_solutions)
     left_out = bad.close(name, total)
     if not kept:
         raise SplitError(
@@ -205,7 +205,7 @@ def _kind(place: Place, split: Split) -> tuple[str, bool]:
     return find_split(place, split), True
 
 
-def _split_of(task: Task, rule: Parting) -> Split:
+def _split_of(task: Task, rule: SplitRule) -> Split:
     prompt = plain_prompt(task.text)
     return "test" if share("split", rule.salt, prompt) < rule.test_share else "train"
 
@@ -228,7 +228,7 @@ def _task(where: str, number: int, to_task: Callable[[Row], Task], row: Row) -> 
     return task if task.id else replace(task, id=f"row-{number}")
 
 
-def usable(
+def usable_tasks(
     placed: Iterable[tuple[int, str, Task]],
     bad: BadRows,
     judge: Verifier,

@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 from ...verifiers import Status, Verdict
 from ..episode import Episode
 from ..policy import Completion
-from ..state import State, said
+from ..state import State, last_text
 from ..text_env import TextEnv
 from ..tools.calls import written_call
 from .portable import Portable
@@ -54,7 +54,7 @@ class ToolEpisode:
             raise
         if len(state.turns) == before:
             return "The episode is over."
-        answer = said(state)
+        answer = last_text(state)
         tagged = _RESPONSE.fullmatch(answer)  # TRL's chat template has tags of its own
         return tagged[1] if tagged else answer
 

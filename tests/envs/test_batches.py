@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from assay.envs import Completion, Rows, Task, TextEnv, Turn, arollout
-from assay.envs.batches import Batches
+from assay.envs.batches import BatchingQueue
 from assay.verifiers import FunctionVerifier
 
 
@@ -31,7 +31,7 @@ class Work:
 def gathered(work, pieces, threads, largest=None):
     async def main():
         with ThreadPoolExecutor(threads) as pool:
-            batches = Batches(work, pool, threads, largest)
+            batches = BatchingQueue(work, pool, threads, largest)
             return await asyncio.gather(*map(batches.do, pieces), return_exceptions=True)
 
     return asyncio.run(main())
@@ -57,7 +57,7 @@ def test_what_a_call_raises_is_for_those_in_it_alone() -> None:
 def test_who_is_cancelled_while_waiting_is_not_begun() -> None:
     async def main():
         with ThreadPoolExecutor(1) as pool:
-            batches = Batches(work, pool, 1)
+            batches = BatchingQueue(work, pool, 1)
             first = asyncio.create_task(batches.do(1))
             while not work.calls:
                 await asyncio.sleep(0.01)

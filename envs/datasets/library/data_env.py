@@ -20,7 +20,7 @@ from ..reading import REMEDY, DataError, Row, Types, placed_rows
 from ..source import Rows
 from ..split_files import find_split, is_for_evaluation
 from ..splits import SAMPLE
-from ..table import usable
+from ..table import usable_tasks
 
 
 class DataEnv(TextEnv):
@@ -100,7 +100,7 @@ class DataEnv(TextEnv):
         if not wanted:
             raise DataError(f"{self.data} has {total} rows, and none is what was asked for")
         made = bad.keep(wanted, self._task)
-        tasks = usable(made, bad, judge, check_solutions=check_solutions)
+        tasks = usable_tasks(made, bad, judge, check_solutions=check_solutions)
         left_out = bad.close(str(self.data), total)
         if not tasks:
             raise DataError(f"{self.data}: none of the rows that were asked for can be used")

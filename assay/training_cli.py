@@ -122,11 +122,12 @@ def refuse_moved(config: TrainConfig, stored: Mapping[str, Any]) -> None:
 
 
 def _run(config: TrainConfig, chosen: set[str], *, resume: bool) -> None:
-    from .grpo import Learner, World, held_out_tasks, load_model, training_tasks
+    from .grpo import Learner, ServerError, World, held_out_tasks, load_model, training_tasks
     from .grpo.interrupt import Terminated, TrainingStopped, terminable
     from .grpo.log import require_trackers
     from .grpo.run_directory import find_start
     from .grpo.tasks import splits_of
+    from .grpo.vllm_server import require_executable
     from .run_report.plot import plot_learning_curve
 
     found_here(config.env)
@@ -158,6 +159,11 @@ def _run(config: TrainConfig, chosen: set[str], *, resume: bool) -> None:
         if world.is_main:
             log_steps()
         require_trackers(config.trackers)
+        if config.engine == "vllm" and config.server is None and world.is_main:
+            try:
+                require_executable(config.vllm_executable)
+            except ServerError as error:
+                raise ConnectionError(str(error)) from error
         if not resume:  # a resumed run's checkpoint is hashed once, by the learner
             world.decide(lambda: find_start(Path(config.out_dir), resume=False))
         loaded, tokenizer = load_model(

@@ -202,6 +202,9 @@ class Learner:
             self.world.decide(self._require_alone)
             signals = self.world.signals = stack.enter_context(Signals())
             anew = not self.step
+            if self.step >= self.config.steps and self.world.is_main:
+                done = f"the run has done {self.step} steps, and steps is {self.config.steps}"
+                _log.warning("%s: nothing is left to train. To go on, raise steps", done)
             self._thread = Threads(1, "assay-rollout")
             self._records = self._open(stack, anew) if self.world.is_main else None
             try:

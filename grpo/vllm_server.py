@@ -101,10 +101,7 @@ class VLLMServer:
         if self.process is not None and self.process.poll() is not None:
             self.stop()
         if self.process is None:
-            if shutil.which(self._command[0]) is None:
-                raise ServerError(
-                    f"there is no {self._command[0]!r}: pip install vllm, or name its executable"
-                )
+            require_executable(self._command[0])
             self.log.parent.mkdir(parents=True, exist_ok=True)
             with self.log.open("ab") as log:
                 self._said = log.tell()
@@ -141,6 +138,12 @@ class VLLMServer:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
         self.process = None
+
+
+def require_executable(name: str) -> None:
+    """Raise ServerError if vLLM's command is missing."""
+    if shutil.which(name) is None:
+        raise ServerError(f"there is no {name!r}: pip install vllm, or name its executable")
 
 
 def healthy(url: str) -> bool:

@@ -70,7 +70,7 @@ register("mine/Letters-v0", letters, summary="letters")
 
 
 def test_a_run_is_killed_and_goes_on_from_its_directory_alone(
-    run: Any, recipe: Path, tmp_path: Path, monkeypatch: Any
+    run: Any, recipe: Path, tmp_path: Path, monkeypatch: Any, caplog: Any
 ) -> None:
     (tmp_path / "assay_test_letters.py").write_text(LETTERS)
     monkeypatch.chdir(tmp_path)  # where the module is
@@ -121,6 +121,9 @@ def test_a_run_is_killed_and_goes_on_from_its_directory_alone(
     moved = killed.rename(tmp_path / "moved")
     assert run("train", "--resume", "--out", moved, "--steps", 7)[0] == 0
     assert json.loads((moved / "config.json").read_text())["config"]["steps"] == 7
+    with caplog.at_level("WARNING", "assay"):
+        assert run("train", "--resume", "--out", moved, "--steps", 7)[0] == 0
+    assert "has done 7 steps, and steps is 7: nothing is left to train" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -147,7 +150,10 @@ def test_a_run_is_killed_and_goes_on_from_its_directory_alone(
             "no effect with a server that is running already",
         ),
         (["--engine", "vllm", "--max-model-len", 3], "leaves no room for a prompt"),
-        (["--engine", "vllm", "--vllm-executable", "no-vllm"], "pip install vllm, or name its"),
+        (
+            ["--engine", "vllm", "--vllm-executable", "no-vllm", "--model", "nowhere"],
+            "pip install vllm, or name its",
+        ),
         (["--engine", "vllm", "--eval-temperature", 0.5], "evaluates as it trains"),
     ],
 )

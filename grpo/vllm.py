@@ -163,7 +163,7 @@ class VLLMPolicy(TokenPolicy):
                 fails then: no reply is lost silently.
         """
         if not self._name:
-            self._meet()
+            self._inspect_server()
         needed = max(map(len, prompts), default=0) + self.max_new_tokens
         if self.longest and needed > self.longest:
             raise ServerError(
@@ -189,7 +189,7 @@ class VLLMPolicy(TokenPolicy):
             self._require_weights()  # a server that was restarted has those it began with
             return found
 
-        return self._through(ask, self._recover)
+        return self._with_recovery(ask, self._recover)
 
     def _answer(self, prompt: list[int], seed: int) -> ServedCompletion:
         d, step = self.distribution, self.step
@@ -274,7 +274,7 @@ class VLLMPolicy(TokenPolicy):
             if held == self._held:
                 return
             if not self._name or self.route is None:
-                self._meet(model)
+                self._inspect_server(model)
             self._held = None
             self._send(model, step)
             if self._check:
@@ -290,11 +290,11 @@ class VLLMPolicy(TokenPolicy):
             self._exchange(lambda: self._transfer_by_vllm(model), label)
             self._label = label
         else:
-            tensors = _gathered(model, self.route == "adapter", self._dtype)
+            tensors = _state_dict_of(model, self.route == "adapter", self._dtype)
             self._write(model, tensors, self.directory / label)
             self._label, before = label, self._label
-            self._through(self._load, self._wait)
-            self._forget(before)
+            self._with_recovery(self._load, self._wait)
+            self._delete_old(before)
         self.step = step
 
     def _write(self, model: Any, tensors: dict[str, Tensor], folder: Path) -> None:
@@ -378,7 +378,7 @@ class VLLMPolicy(TokenPolicy):
             self._post(f"/sleep?level={level}&mode=wait")
             self._asleep, self._held = level, None
 
-    def _forget(self, before: str) -> None:
+    def _delete_old(self, before: str) -> None:
         """Delete checkpoints and adapters but the last two, and what an earlier run left."""
         for old in self.directory.glob("assay-*"):
             if old.name in (self._label, before):
@@ -400,7 +400,7 @@ class VLLMPolicy(TokenPolicy):
         if not good:
             raise ServerLost(f"{self._shown} does not have the weights it was given")
 
-    def _through(self, do: Callable[[], _T], repair: Callable[[ServerLost], None]) -> _T:
+    def _with_recovery(self, do: Callable[[], _T], repair: Callable[[ServerLost], None]) -> _T:
         """Call ``do``, and again each time the server was lost and repaired."""
         for left in reversed(range(_TRIES)):
             try:
@@ -439,7 +439,7 @@ class VLLMPolicy(TokenPolicy):
                 ) from error
             time.sleep(0.5)
 
-    def _meet(self, model: Any = None) -> None:
+    def _inspect_server(self, model: Any = None) -> None:
         """Find out what is served, and refuse what cannot work."""
         try:
             (served, *_) = (m for m in self._get("/v1/models")["data"] if not m.get("parent"))
@@ -580,7 +580,7 @@ class _Stream(TokenPolicy):
         return self._policy.sample(prompts, [derive_seed(self.seed, row) for row in rows])
 
 
-def _gathered(model: Any, adapter: bool, dtype: torch.dtype) -> dict[str, Tensor]:
+def _state_dict_of(model: Any, adapter: bool, dtype: torch.dtype) -> dict[str, Tensor]:
     """Gather all tensors of a checkpoint in the server's precision."""
     if adapter:
         from peft import get_peft_model_state_dict as state_dict

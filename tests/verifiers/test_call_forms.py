@@ -167,7 +167,8 @@ TOOLS = [
     {"name": name, "parameters": {"type": "object", "properties": {
         "s": {"type": "string"}, "i": {"type": "integer"}, "x": {"anyOf": [
             {"type": "number"}, {"type": "null"}]}, "b": {"type": "boolean"},
-        "l": {"type": "array"}, "o": {"$ref": "#/$defs/o"},
+        "l": {"type": "array"}, "n": {"type": "string", "nullable": True},
+        "o": {"$ref": "#/$defs/o"},
     }, "$defs": {"o": {"type": "object"}}}}
     for name in ("f", "get_weather-2")
 ]  # fmt: skip
@@ -302,6 +303,8 @@ def test_prose_that_mentions_a_form_makes_no_call(reply: str) -> None:
         ("i", "five", "five"),
         ("s", "5", "5"),
         ("s", "null", "null"),
+        ("n", "null", None),
+        ("n", "5", "5"),
         ("x", "None", None),
         ("x", "2.5", 2.5),
         ("b", "True", True),

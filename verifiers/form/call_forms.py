@@ -231,6 +231,8 @@ def _typed(text: str, schema: dict[str, Any] | None, literals: bool) -> Any:
     """Convert a text to what the schema asks for; one that cannot be stays text."""
     if schema is None:  # as the models' own parsers do
         return _literal(text) if literals else None if text.lower() == "null" else text
+    if schema.get("nullable") and text.lower() in ("null", "none"):  # as tools' schemas have it
+        return None
     if schema.get("type") == "string":
         return text
     value = _literal(text)

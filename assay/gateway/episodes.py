@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..envs.tools.calls import read_calls
 from ..envs.turn_tokens import TemplateDropsMessage
+from ..verifiers.form.call_forms import attempt
+from ..verifiers.form.call_text import marked
 from ..verifiers.form.json_text import NotJson
 from .engine import ChatEngine, Engine, EngineError, Reply, Sampled, SampleRequest
 from .turns import Prompt, Turn, TurnTree
@@ -449,7 +451,7 @@ def _calls(text: str, chat: Chat, ways: tuple[str, ...]) -> tuple[str, tuple[dic
     """Split a reply into its text and its calls; calls that must not be made stay text."""
     names = [tool["function"]["name"] for tool in chat.tools]
     try:
-        found = read_calls(text, names, ways) if names else []
+        found = read_calls(text, names, ways, chat.tools) if names else []
     except NotJson:
         found = []
     for call in found:
@@ -458,8 +460,9 @@ def _calls(text: str, chat: Chat, ways: tuple[str, ...]) -> tuple[str, tuple[dic
             return text, ()
     if not found:
         return text, ()
-    start = text.find("<tool_call>", max(0, text.rfind("</think>")))
-    before = text[:start].rstrip() if start >= 0 else ""
+    body = marked(text, ways) or ""
+    mark = attempt(body, ways)
+    before = text[: text.rindex(body) + mark.start()].rstrip() if mark else ""
     return before, tuple(
         {
             "id": f"call_{secrets.token_hex(8)}",

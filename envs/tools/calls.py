@@ -7,11 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ...verifiers.form.call import Call
-from ...verifiers.form.call_text import WAYS, find_calls
+from ...verifiers.form.call_text import WAYS, find_calls, marked
 from ...verifiers.form.json_text import MAX_LENGTH, unfenced
 from ...verifiers.text.extract import final_answer
 
-_TAGS = ("<tool_call>", "</tool_call>")
 _MARKS = ("[TOOL_CALLS]", "<|python_start|>")
 
 
@@ -26,24 +25,27 @@ def checked_ways(ways: Sequence[str]) -> tuple[str, ...]:
     return tuple(ways)
 
 
-def read_calls(reply: str, names: Collection[str], ways: tuple[str, ...]) -> list[Call]:
+def read_calls(
+    reply: str, names: Collection[str], ways: tuple[str, ...], schemas: Sequence[Any] = ()
+) -> list[Call]:
     """Return the calls of a reply in order, none if it does not attempt any.
 
-    What the thought holds is no call. A reply tries if it has the tags of the way; JSON if
+    What the thought holds is no call. A reply tries if it has the marks of the way; JSON if
     it begins as JSON and speaks of a name, Python if it begins with a tool's name.
 
     Args:
         reply: hostile text.
         names: of the tools.
         ways: how calls are written, names from :data:`~assay.verifiers.form.call_text.WAYS`.
+        schemas: of the tools, for ways that write numbers as text.
 
     Raises:
         NotJson: it tries, and what it wrote cannot be read.
     """
     body = final_answer(reply, ("whole",), longest=10 * MAX_LENGTH).text
-    if body is None or not _tries(body, names, ways):
+    if marked(reply, ways) is None and (body is None or not _tries(body, names, ways)):
         return []
-    return find_calls(reply, ways, text=True)[0]
+    return find_calls(reply, ways, text=True, tools=schemas)[0]
 
 
 def written_call(name: str, arguments: Mapping[str, Any]) -> str:
@@ -61,10 +63,8 @@ def _tries(body: str, names: Collection[str], ways: tuple[str, ...]) -> bool:
     for mark in _MARKS:
         if body.startswith(mark):
             return "json" in ways or "python" in ways
-    if "tags" in ways and any(tag in body for tag in _TAGS):
-        return True
-    if "python_tag" in ways and "<|python_tag|>" in body:
-        return True
+    if not {"json", "python"} & {*ways}:
+        return False
     start = unfenced(body)[:MAX_LENGTH]
     if "json" in ways and start.startswith(("{", "[")) and '"name"' in start:
         return True

@@ -170,7 +170,7 @@ class ToolEnv(TextEnv):
         if state.data.answer is not None:
             return str(state.data.answer)
         try:
-            calls = read_calls(state.reply, self.tools, self.ways)
+            calls = read_calls(state.reply, self.tools, self.ways, self.schemas)
         except NotJson:
             return ""
         return "" if calls else state.reply
@@ -194,7 +194,7 @@ class ToolEnv(TextEnv):
     def _turn(self, state: State, reply: str) -> Generator[Work, Any, Turn]:
         """Play one turn as a generator: it yields work for the sandbox and receives the results."""
         try:
-            calls = read_calls(reply, self.tools, self.ways)
+            calls = read_calls(reply, self.tools, self.ways, self.schemas)
         except NotJson as fault:
             return self.misread(state, f"the call cannot be read: {fault}")
         if not calls:

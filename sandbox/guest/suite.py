@@ -39,6 +39,13 @@ _BLIND = re.compile(
     r"|\b(?:NamedTemporaryFile|TemporaryDirectory|mkdtemp|mkstemp)(?=\()"
     r"|(?<![\w.])open\(\s*['\"][\w.-]+['\"]\s*,\s*(?:mode\s*=\s*)?['\"][wax]"
     r"|(?<![\w.])(?:mock\.)?patch\(\s*['\"](?!time\.sleep\b)[\w.]+"
+    r"|(?<![\w.])(?:mock\.)?patch\.(?:object|multiple|dict)"
+    r"\((?!\s*time,\s*['\"]sleep\b)\s*[\w.'\"]+"
+    # What a program may read of its process; variables of libraries are only the tests'.
+    r"|\bos\.chdir(?=\()"
+    r"|\bsys\.argv(?=(?:\[[^\]\n]*\])?\s*\+?=(?!=)|\.(?:append|extend|insert)\()"
+    r"|(?<![\w.])(?:os\.)?environ(?=\[\s*['\"](?!MPL|OMP_|TF_|CUDA_|PYTHON|TOKENIZERS_|SDL_)"
+    r"[^\]\n]*\]\s*=(?!=)|\.(?:update|setdefault)\()"
 )
 _CAPTURES = re.compile(r"\bredirect_std\w+(?=\()|\bsys\.std(?:out|err)(?=\s*=|['\"])")
 """What looks at, or replaces, parts of this process, and the program runs in another."""
@@ -92,6 +99,7 @@ class Suite:
         whole = ast.Module([*self.setup, *self.body], [])
         self._find_names(whole)
         self._refuse_subclasses(list(ast.walk(whole)))
+        self._refuse_new_globals(whole)
         if self.imports_by_name:
             self._refuse_unknown_names(whole)
 
@@ -158,6 +166,14 @@ class Suite:
                         f"class {node.name}({ast.unparse(base)}): the program's class is in "
                         "another process"
                     )
+
+    def _refuse_new_globals(self, whole: ast.Module) -> None:
+        """Refuse ``solution.LIMIT = 5``, which the program would not see."""
+        for node in ast.walk(whole):
+            if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+                root = node.value
+                if isinstance(root, ast.Name) and root.id in self.program_modules:
+                    raise ValueError(f"{ast.unparse(node)}: the program runs in another process")
 
     def raising_lines(self) -> set[int]:
         """Return lines that raise, directly in a ``with`` block, whatever the program does."""

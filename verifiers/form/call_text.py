@@ -3,148 +3,111 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from ..text.extract import final_answer
+from ..text.thought import without_thought
 from .call import Call
-from .json_text import MAX_LENGTH, NotJson, find_json, read_json, unfenced
+from .call_forms import MAX_CALLS, attempt, calls_of, is_harmony, read_forms, read_harmony
+from .json_text import MAX_LENGTH, NotJson, find_json, json_end, read_json, unfenced
 from .python_calls import read_calls
 
-MAX_CALLS = 32
-"""A reply with more makes none."""
-
-WAYS = ("tags", "python_tag", "json", "python")
-"""``tags``: ``<tool_call>{"name": ..., "arguments": {...}}</tool_call>``, as Hermes and Qwen.
+WAYS = ("tags", "python_tag", "json", "python", "harmony", "deepseek", "kimi", "minimax")
+"""``tags``: ``<tool_call>{"name": ..., "arguments": {...}}</tool_call>``, as Hermes and Qwen, or
+with ``<function=name>`` as Qwen3-Coder or ``<arg_key>`` as GLM, in the tags.
 ``python_tag``: ``<|python_tag|>{"name": ..., "parameters": {...}}``, as Llama 3.
 ``json``: such an object, several in a list or, as Llama has them, with ``;`` or line feeds between,
 or OpenAI's ``[{"type": "function", "function": {...}}]``.
 ``python``: ``[name(argument=1), ...]``.
+``harmony``: ``<|channel|>commentary to=functions.name<|message|>{...}<|call|>``, as gpt-oss.
+``deepseek``, ``kimi``, ``minimax``: as DeepSeek V3, R1, V3.1 and V3.2, Kimi K2 and MiniMax M2.
 Before ``json`` and ``python`` there may be Mistral's ``[TOOL_CALLS]`` or Llama 4's
-``<|python_start|>``; ``[TOOL_CALLS]name[ARGS]{...}`` is ``json`` too."""
+``<|python_start|>``; ``[TOOL_CALLS]name[ARGS]{...}`` is ``json`` too, and so are lists after
+Granite's and Phi-4's ``<|tool_call|>`` and ``functools``."""
 
-_OPEN, _CLOSE, _PYTHON_TAG = "<tool_call>", "</tool_call>", "<|python_tag|>"
 _MARKS = ("[TOOL_CALLS]", "<|python_start|>")
-_ARGS = "[ARGS]"
-_BETWEEN = re.compile(r"\}[ \t]*+[;\n][ \t\n]*+\{")
-_NAMED = re.compile(r"[\w.-]{1,64}\[ARGS\]")
+_BETWEEN = re.compile(r"[ \t]*+[;\n][ \t\n]*+")
 _PYTHON_START = re.compile(r"\[?\s{0,99}[^\W\d][\w.]{0,999}\s{0,9}\(")
-_BESIDE = {"type", "id", "index", "call_id"}
 
 
-def find_calls(reply: str, ways: tuple[str, ...], *, text: bool) -> tuple[list[Call], str]:
+def marked(reply: str, ways: Sequence[str]) -> str | None:
+    """Return the text of a reply in which calls stand in a form's marks, ``None`` if none does."""
+    if "harmony" in ways and is_harmony(reply):
+        return reply
+    rest = (without_thought(reply) or "").removeprefix("\ufeff").strip()
+    return rest if attempt(rest, ways) else None
+
+
+def find_calls(
+    reply: str, ways: tuple[str, ...], *, text: bool, tools: Sequence[Any] = ()
+) -> tuple[list[Call], str]:
     """Return the calls of a reply in order, and their source text.
 
     Args:
         reply: the whole reply; what its thought holds is no call.
         ways: names from :data:`WAYS`.
         text: whether words may stand around the calls.
+        tools: with schemas, by which text becomes numbers in the forms whose arguments are text.
 
     Raises:
         NotJson: it makes no call that can be read, makes more than :data:`MAX_CALLS`, or has
             words around them that it may not have.
     """
-    found = final_answer(reply, ("whole",), longest=10 * MAX_LENGTH)
-    if found.text is None:
-        raise NotJson(found.reason)
-    body = found.text
-    for mark in _MARKS:
-        body = body.removeprefix(mark).lstrip()
-    if len(body) > MAX_LENGTH:
-        raise NotJson(f"longer than {MAX_LENGTH} characters")
-    if "tags" in ways and (_OPEN in body or _CLOSE in body):
-        calls = _tagged(body, text)
-    elif "python_tag" in ways and _PYTHON_TAG in body:
-        calls = _after_python_tag(body, text)
-    elif "python" in ways and _PYTHON_START.match(inside := unfenced(body)):
-        calls = read_calls(inside)
-    elif "json" in ways:
-        calls = _mistral(body) if _NAMED.match(body) else _json(body, text)
+    body = marked(reply, ways)
+    if body is not None and "harmony" in ways and is_harmony(reply):
+        calls = _among_words(*read_harmony(reply), text)
     else:
-        raise NotJson("makes no call")
+        found = final_answer(reply, ("whole",), longest=10 * MAX_LENGTH)
+        if found.text is None:
+            raise NotJson(found.reason)
+        if len(found.text) > MAX_LENGTH:
+            raise NotJson(f"longer than {MAX_LENGTH} characters")
+        try:  # first, since its strings may hold the marks of a form
+            calls = _unmarked(found.text, ways, text and body is None)
+        except NotJson:
+            if body is None:
+                raise
+            calls = _among_words(*read_forms(body, ways, tools), text)
     if len(calls) > MAX_CALLS:
         raise NotJson(f"makes {len(calls)} calls, more than {MAX_CALLS}")
-    return calls, body
+    return calls, body or str(found.text)
 
 
-def _tagged(body: str, text: bool) -> list[Call]:
-    calls, at = [], 0
-    while (start := body.find(_OPEN, at)) >= 0:
-        _refuse_words(body[at:start], text)
-        end = body.find(_CLOSE, start)
-        if end < 0:
-            raise NotJson(f"{_OPEN} is never closed")
-        calls.append(_call(read_json(body[start + len(_OPEN) : end].strip())))
-        at = end + len(_CLOSE)
-        if len(calls) > MAX_CALLS:
-            break
-    _refuse_words(body[at:], text)
+def _among_words(calls: list[Call], words: str, text: bool) -> list[Call]:
+    if not calls:
+        raise NotJson("makes no call")
+    if words.strip() and not text:
+        raise NotJson(f"text around the calls: {words.strip()!r:.60}")
     return calls
 
 
-def _after_python_tag(body: str, text: bool) -> list[Call]:
-    before, _, after = body.partition(_PYTHON_TAG)
-    _refuse_words(before, text)
-    return _calls(_several(after.strip()))  # tokens that end a reply are gone by now
-
-
-def _json(body: str, text: bool) -> list[Call]:
-    if text:
-        found = find_json(body)
-        if found.text is None:
-            raise NotJson(found.reason)
-        return _calls(found.value)
-    return _calls(_several(unfenced(body)))
+def _unmarked(body: str, ways: Sequence[str], text: bool) -> list[Call]:
+    for mark in _MARKS:
+        body = body.removeprefix(mark).lstrip()
+    if "python" in ways and _PYTHON_START.match(inside := unfenced(body)):
+        return read_calls(inside)
+    if "json" not in ways:
+        raise NotJson("makes no call")
+    if not text:
+        return calls_of(_several(unfenced(body)))
+    found = find_json(body)
+    if found.text is None:
+        raise NotJson(found.reason)
+    return calls_of(found.value)
 
 
 def _several(text: str) -> Any:
     """Parse JSON, or objects that semicolons or line feeds separate, as a list."""
     try:
         return read_json(text)
-    except NotJson:
-        if not (text.endswith("}") and _BETWEEN.search(text)):
-            raise
-        return read_json(f"[{_BETWEEN.sub('},{', text)}]")
-
-
-def _mistral(body: str) -> list[Call]:
-    """Parse ``name[ARGS]{...}``, before further ones ``[TOOL_CALLS]``: Mistral's since 2025."""
-    pairs = [each.partition(_ARGS)[::2] for each in body.split(_MARKS[0])]
-    return [_call({"name": name.strip(), "arguments": value}) for name, value in pairs]
-
-
-def _refuse_words(around: str, text: bool) -> None:
-    if _CLOSE in around:
-        raise NotJson(f"{_CLOSE} closes nothing")
-    if around.strip() and not text:
-        raise NotJson(f"text around the calls: {around.strip()!r:.60}")
-
-
-def _calls(value: Any) -> list[Call]:
-    if isinstance(value, dict) and isinstance(value.get("tool_calls"), list):
-        if set(value) - {"tool_calls", "role", "content"} or value.get("content"):
-            raise NotJson("a message with more in it than tool_calls")
-        value = value["tool_calls"]
-    return [_call(each) for each in (value if isinstance(value, list) else [value])]
-
-
-def _call(value: Any) -> Call:
-    """Parse one call, ``{"name", "arguments" or "parameters"}``, bare or under ``function``."""
-    if not isinstance(value, dict):
-        raise NotJson(f"a call must be an object, got {value!r:.60}")
-    if "function" in value and isinstance(value["function"], dict):
-        if set(value) - _BESIDE - {"function"} or value.get("type", "function") != "function":
-            raise NotJson("no call of a function")
-        value = value["function"]
-    odd = set(value) - _BESIDE - {"name", "arguments", "parameters"}
-    if odd:
-        raise NotJson(f"a call has no {min(odd)!r:.60}")
-    if not isinstance(value.get("name"), str) or not value["name"]:
-        raise NotJson("a call has no name")
-    if "arguments" in value and "parameters" in value:
-        raise NotJson("a call has both arguments and parameters")
-    arguments = value.get("arguments", value.get("parameters", {}))
-    if isinstance(arguments, str):  # OpenAI gives them as JSON within JSON
-        arguments = read_json(arguments) if arguments.strip() else {}
-    if not isinstance(arguments, dict):
-        raise NotJson(f"arguments must be an object, got {arguments!r:.60}")
-    return Call(value["name"], arguments)
+    except NotJson as error:
+        values, at = [], 0
+        while text[at : at + 1] == "{":
+            end = json_end(text, at)
+            values.append(read_json(text[at:end]))
+            if end == len(text):
+                return values
+            between = _BETWEEN.match(text, end)
+            at = between.end() if between else len(text)
+        raise error

@@ -65,6 +65,24 @@ def read_json(text: str) -> Any:
     return value
 
 
+def json_end(text: str, start: int) -> int:
+    """Return where the JSON object or array ends that begins at ``start``.
+
+    Raises:
+        NotJson: none begins there, or its brackets are never closed.
+    """
+    depth = 0
+    for token in _STRING_OR_BRACKET.finditer(text, start):
+        depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(token[0], 0)
+        if depth < 1 or text[start] not in "{[":
+            break
+    else:
+        raise NotJson("brackets that are never closed")
+    if token.start() == start:
+        raise NotJson(f"expected an object, got {text[start : start + 40]!r}")
+    return token.end()
+
+
 def read_number(text: str) -> int | float:
     """Parse a number as JSON writes it.
 

@@ -50,6 +50,18 @@ def read_calls(text: str) -> list[Call]:
     return _Reader(text).read()
 
 
+def read_value(text: str) -> Any:
+    """Parse one value, as :func:`read_calls` does an argument's.
+
+    Raises:
+        NotJson: the text is anything else.
+    """
+    reader = _Reader(text)
+    value = reader.value(1)
+    reader.end()
+    return value
+
+
 class _Reader:
     """Recursive descent, as deep as :data:`MAX_DEPTH`."""
 
@@ -77,9 +89,12 @@ class _Reader:
             calls.append(self._call())
         if listed:
             self._expect("]")
-        if self._peek()[0] != "end":
-            raise NotJson(f"unexpected {self._peek()[1]!r:.40} after the calls")
+        self.end()
         return calls
+
+    def end(self) -> None:
+        if self._peek()[0] != "end":
+            raise NotJson(f"unexpected {self._peek()[1]!r:.40} at the end")
 
     def _call(self) -> Call:
         name = self._name("the name of a function")
@@ -90,10 +105,10 @@ class _Reader:
             if argument in arguments:
                 raise NotJson(f"the argument {argument!r} occurs twice")
             self._expect("=")
-            arguments[argument] = self._value(1)
+            arguments[argument] = self.value(1)
         return Call(name, arguments)
 
-    def _value(self, depth: int) -> Any:
+    def value(self, depth: int) -> Any:
         if depth > MAX_DEPTH:
             raise NotJson(f"nested deeper than {MAX_DEPTH}")
         kind, token = self._take()
@@ -110,7 +125,7 @@ class _Reader:
         raise NotJson(f"expected a value, got {token!r:.40}")
 
     def _items(self, end: str, depth: int) -> Any:
-        items = [self._value(depth + 1) for _ in self._until(end)]
+        items = [self.value(depth + 1) for _ in self._until(end)]
         comma = self.tokens[self.at - 2] == ("mark", ",")
         # brackets around one value are brackets, not a tuple
         return items[0] if end == ")" and len(items) == 1 and not comma else items
@@ -118,11 +133,11 @@ class _Reader:
     def _pairs(self, depth: int) -> dict[str, Any]:
         pairs: dict[str, Any] = {}
         for _ in self._until("}"):
-            key = self._value(depth + 1)
+            key = self.value(depth + 1)
             if not isinstance(key, str) or key in pairs:
                 raise NotJson(f"keys must be strings that differ, got {key!r:.40}")
             self._expect(":")
-            pairs[key] = self._value(depth + 1)
+            pairs[key] = self.value(depth + 1)
         return pairs
 
     def _until(self, end: str) -> Iterator[None]:

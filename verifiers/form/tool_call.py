@@ -10,7 +10,8 @@ from typing import Any
 from ..verdict import Verdict
 from ..verifier import Verifier
 from .call import Call, Wanted, all_made, share_made
-from .call_text import MAX_CALLS, WAYS, find_calls
+from .call_forms import MAX_CALLS, function_of
+from .call_text import WAYS, find_calls
 from .json_text import NotJson, as_json
 from .json_value import json_fault
 from .schema_cache import SchemaFault, schema_of
@@ -21,11 +22,12 @@ _KEYS = {"name", "arguments", "alternatives", "optional"}
 class ToolCall(Verifier):
     r"""Full marks for exactly the required tool calls.
 
-    Calls may be written as models write them: ``<tool_call>`` tags, Llama's
-    ``<|python_tag|>``, bare or fenced JSON, OpenAI's list with arguments as JSON in a string, and
-    ``[name(argument=1)]``; the tokens that Mistral and Llama 4 put first are allowed. A call
-    has a name, and arguments if it takes any. It fails on a call too many or too few, an argument
-    that is unknown, missing or different, JSON that is not strict, and words around the calls.
+    Calls may be written as models write them: ``<tool_call>`` tags (Hermes, Qwen, Qwen3-Coder,
+    GLM), Llama's ``<|python_tag|>``, bare or fenced JSON, OpenAI's list with arguments as JSON in
+    a string, ``[name(argument=1)]``, and the marks of gpt-oss, DeepSeek, Kimi, MiniMax, Mistral,
+    Granite and Phi-4. Where such marks begin a call, it must be whole. A call has a name, and
+    arguments if it takes any. It fails on a call too many or too few, an argument that is unknown,
+    missing or different, JSON that is not strict, and words around the calls.
     ``1`` equals ``1.0``, but neither ``true`` nor ``"1"``. Calls in the thought do not count, and
     more than 32 calls count as none.
 
@@ -34,9 +36,13 @@ class ToolCall(Verifier):
     ``"optional": ["city"]``, optional arguments. With ``"tools"``, a list of
     ``{"name", "parameters"}`` with a JSON Schema each, bare or under ``"function"``, known calls
     are validated when data is loaded; without ``"calls"``, one valid call of any tool passes.
+    Qwen3-Coder, GLM and MiniMax write arguments as text, which these schemas make numbers. Without
+    ``"tools"`` it stays text but for ``null``; GLM's is JSON or a Python literal where it reads so.
 
     Args:
-        ways: how calls may be written: ``"tags"``, ``"python_tag"``, ``"json"``, ``"python"``.
+        ways: how calls may be written: ``"tags"``, ``"python_tag"``, ``"json"`` (also Mistral,
+            Granite, Phi-4), ``"python"``, ``"harmony"`` (gpt-oss), ``"deepseek"``, ``"kimi"``,
+            ``"minimax"``.
         ordered: whether the order of calls counts.
         text: whether words may stand around tags, around a fence, or in a line before JSON; a call
             is made whatever they say of it.
@@ -88,21 +94,22 @@ class ToolCall(Verifier):
         return next(filter(None, (_call_fault(call, tools) for call in calls)), None)
 
     def winning_reply(self, reference: Any) -> str | None:
-        """Return the known calls in the first way's syntax, in JSON if that is Python's."""
+        """Return the known calls in tags, after ``<|python_tag|>`` or in JSON, as the first way."""
         if "calls" not in reference:
             return None
         calls = [{"name": c["name"], "arguments": c["arguments"]} for c in reference["calls"]]
         texts = [json.dumps(call) for call in calls]
         if self.ways[0] == "tags":
             return "\n".join(f"<tool_call>\n{text}\n</tool_call>" for text in texts)
-        if self.ways[0] == "python":
+        if self.ways[0] not in ("python_tag", "json"):
             return None
         return ("<|python_tag|>" if self.ways[0] == "python_tag" else "") + f"[{', '.join(texts)}]"
 
     def judge(self, reply: str, reference: Any) -> Verdict:
         """Judge one reply."""
         try:
-            made, read = find_calls(reply, self.ways, text=self.text)
+            tools = reference.get("tools") or ()
+            made, read = find_calls(reply, self.ways, text=self.text, tools=tools)
         except NotJson as error:
             return Verdict.unparseable(str(error))
         if "calls" not in reference:
@@ -163,7 +170,7 @@ def tools_fault(tools: Any) -> str | None:
     if not isinstance(tools, list):
         return f"tools must be a list, got {tools!r:.80}"
     names = []
-    for tool in map(_function, tools):
+    for tool in map(function_of, tools):
         if not isinstance(tool, dict) or not isinstance(tool.get("name"), str) or not tool["name"]:
             return f"a tool must have a name, got {tool!r:.80}"
         names.append(tool["name"])
@@ -184,7 +191,7 @@ def tool_fault(call: Call, tools: Sequence[Any]) -> str | None:
     Arguments that a tool does not name are refused, unless its schema speaks of them
     (``additionalProperties`` or ``patternProperties``).
     """
-    named = {tool["name"]: tool for tool in map(_function, tools)}
+    named = {tool["name"]: tool for tool in map(function_of, tools)}
     if call.name not in named:
         return f"there is no tool {call.name!r:.80}"
     parameters = named[call.name].get("parameters") or {}
@@ -195,7 +202,3 @@ def tool_fault(call: Call, tools: Sequence[Any]) -> str | None:
             return f"{call.name} takes no argument {min(unknown)!r:.80}"
     fault = schema_of(parameters).fault(dict(call.arguments)) if parameters else None
     return None if fault is None else f"{call.name}: {fault}"
-
-
-def _function(tool: Any) -> Any:
-    return tool["function"] if isinstance(tool, dict) and "function" in tool else tool

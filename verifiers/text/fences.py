@@ -93,7 +93,7 @@ def find_program(
         unclosed.lines = [unclosed.text.rstrip().rstrip(unclosed.mark[0])]
         blocks, unclosed = [*blocks, unclosed], None
     names = (language.name, *language.fences)
-    tagged = [block for block in blocks if block.language in names]
+    tagged = [block for block in blocks if _is_of(block, names)]
     plain = [block for block in blocks if not block.language]
     if unclosed is not None and _was_cut(unclosed, names, bool(tagged)):
         return None, "the last code fence is never closed"
@@ -128,9 +128,17 @@ def _without_examples(blocks: list[Block], wanted: set[str]) -> list[Block]:
     return blocks
 
 
+def _is_of(block: Block, names: tuple[str, ...]) -> bool:
+    """Return whether a block is of a language; ``c++17`` is C++, but ``python2`` not Python."""
+    named = block.language
+    return named in names or (
+        named.rstrip("0123456789-") in names and not named.startswith(("python2", "py2"))
+    )
+
+
 def _was_cut(unclosed: Block, names: tuple[str, ...], has_program: bool) -> bool:
     """Return whether a program was cut off. An extra fence after the last block does not count."""
-    if unclosed.language in names:
+    if _is_of(unclosed, names):
         return True
     return not (unclosed.language or has_program) and any(map(str.strip, unclosed.lines))
 

@@ -29,12 +29,16 @@ def after_thinking(reply: str) -> str | None:
         >>> after_thinking("<think>6 * 7</think>42<|im_end|>")
         '42'
     """
-    rest = without_end_tokens(reply)
+    return without_thought(without_end_tokens(reply))
+
+
+def without_thought(reply: str) -> str | None:
+    """Return what follows the last thought, with end tokens; ``None`` if one is open."""
     for opened, closed in _THOUGHTS.items():
-        rest = rest.rpartition(closed)[2]
-        if opened in rest:
+        reply = reply.rpartition(closed)[2]
+        if opened in reply:
             return None
-    return rest
+    return reply
 
 
 def without_end_tokens(reply: str) -> str:

@@ -75,6 +75,12 @@ def test_words_before_an_answer_do_not_count(
     assert verifier.verify(frame.format(f"{right} or {wrong}"), reference).score == 0.0
 
 
+def test_many_lines_across_the_page_are_read_in_linear_time() -> None:
+    verdict = GraphPath().verify("A, B, D" + "\n---" * 200_000, WALK)
+    assert (verdict.score, verdict.seconds < 2) == (1.0, True)
+    assert GraphPath().verify("\n---" * 9, WALK).score == 0.0
+
+
 DATA = {
     "schema": "CREATE TABLE T (a, b)",
     "databases": [{"T": [[1, 2], [3, 4]]}, {"T": [[1, 2]]}],

@@ -132,14 +132,16 @@ def _last_paragraph(text: str) -> Answer | None:
 
 
 def _unruled(text: str) -> str:
-    """Remove Markdown's lines across the page from the end of a text."""
-    text = text.rstrip()
-    while text.endswith(("---", "***", "___")):
-        line = text[text.rfind("\n") + 1 :].strip()
-        if len(set(line)) > 1 or line == text:
+    """Remove Markdown's lines across the page from the end of a text, in linear time."""
+    end = len(text.rstrip())
+    while text.endswith(("---", "***", "___"), 0, end):
+        start = text.rfind("\n", 0, end) + 1
+        if not start or len(set(text[start:end].strip())) > 1:
             break
-        text = text[: text.rfind("\n") + 1].rstrip()
-    return text
+        end = start
+        while end and text[end - 1].isspace():
+            end -= 1
+    return text[:end]
 
 
 def _whole(text: str) -> Answer | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from ..verifiers import Verifier
+from ..verifiers import FunctionVerifier, Verifier
 from ..verifiers.verifier import VerifierLike, as_verifier
 from .datasets.bad_rows import OnBadRows
 from .datasets.reading import Row
@@ -146,12 +146,14 @@ def register_rows(
     for message in () if isinstance(prompt, str) else prompt:
         check_message(message)
     rule = SplitRule(test_share, split_salt)
-    to_task = Filled(prompt, reference, solution, tuple(metadata), task_id)
+    judge = _judge(rubric, test_share)
+    by_function = isinstance(judge, FunctionVerifier)  # it cannot say which references it takes
+    to_task = Filled(prompt, reference, solution, tuple(metadata), task_id, demanded=by_function)
     if callable(rows):
         _refuse_signature(id, rows, "a random generator")
-        build = _over_a_generator(id, Drawn(rows, to_task), rubric, rule)
+        build = _over_a_generator(id, Drawn(rows, to_task), judge, rule)
     else:
-        build = _over_rows(id, rows, to_task, rubric, rule)
+        build = _over_rows(id, rows, to_task, judge, rule)
     text = prompt if isinstance(prompt, str) else prompt[-1]["content"]
     build.__qualname__ = f"register_rows({text!r})"
     module = sys._getframe(1).f_globals.get("__name__", "")

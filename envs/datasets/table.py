@@ -59,6 +59,7 @@ class Filled:
         solution: a template of a reply that earns full marks; empty if none is known.
         metadata: columns to keep beside the task.
         id: the column that holds the task's id; empty for the row's number.
+        demanded: whether the reference must not be null.
     """
 
     prompt: str | Conversation
@@ -66,6 +67,7 @@ class Filled:
     solution: str = ""
     metadata: Sequence[str] = ()
     id: str = ""
+    demanded: bool = False
 
     def __call__(self, row: Row) -> Task:
         """Make one task.
@@ -105,7 +107,10 @@ class Filled:
     def _reference(self, row: Row) -> Any:
         names = self.reference
         if isinstance(names, str):
-            return _column(row, names)
+            found = _column(row, names)
+            if found is None and self.demanded:
+                raise ValueError(f"the reference, column {names!r}, is missing (null)")
+            return found
         columns = names if isinstance(names, Mapping) else {name: name for name in names}
         return {key: _column(row, name) for key, name in columns.items()}
 

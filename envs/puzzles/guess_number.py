@@ -85,7 +85,7 @@ class GuessNumber(TextEnv):
 
 
 def _guess(reply: str) -> int | None:
-    text = read_answer(reply).text or ""
+    text = (read_answer(reply).text or "").removesuffix(".")
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= 12 else None
 
 

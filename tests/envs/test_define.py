@@ -317,3 +317,14 @@ def test_data_that_is_no_place_is_refused(data, words, tmp_path, monkeypatch) ->
     if not data:
         with pytest.raises(DataError, match="data must be a file, a folder or a hub name, got ''"):
             make("assay/GSM8K-v1", data=data)
+
+
+def test_a_null_reference_is_a_bad_row_where_a_function_judges() -> None:
+    """A function cannot say which references it takes."""
+    rows = [{"q": f"q{n}", "a": None if n == 3 else "a"} for n in range(20)]
+    for name, rubric in (("Null-v0", lambda reply, gold: gold == reply), ("NullForm-v0", "Boxed")):
+        columns = {"prompt": "{q}", "reference": "a", "rubric": rubric}
+        register_rows(f"rowtests/{name}", rows, **columns)
+    with pytest.raises(ValueError, match=r"row 3: the reference, column 'a', is missing \(null\)"):
+        make("rowtests/Null-v0")
+    assert make("rowtests/NullForm-v0").task(0).text

@@ -23,6 +23,7 @@ from assay.envs import (
     register_rows,
     specs,
 )
+from assay.envs.datasets.errors import SplitError
 from assay.envs.datasets.split_files import find_split, is_for_evaluation
 from assay.envs.datasets.splits import have_same_prompts, make_for, refuse_training, shared_prompts
 
@@ -312,3 +313,10 @@ def test_registered_rows_of_a_file_for_evaluation_are_all_of_it(tmp_path: Path) 
 
 def test_sources_of_ones_own_are_of_no_known_split() -> None:
     refuse_training(TextEnv(Rows([Task("a", "b")]), Exact()))
+
+
+@pytest.mark.parametrize("split", ["nope", "all"])
+def test_a_split_that_no_data_has_is_refused_by_a_sample(split: str) -> None:
+    with pytest.raises(SplitError, match=f"no split '{split}'"):
+        make("assay/GSM8K-v1", data="sample", split=split)
+    assert make("assay/GSM8K-v1", data="sample", split="train_sft").task(0).text

@@ -15,12 +15,16 @@ from assay.verifiers import (
     Hanoi,
     Integral,
     KnightsAndKnaves,
+    LightsOut,
     MagicSquare,
     Math,
     MultipleChoice,
     Queens,
     RegexSynthesis,
     ShortAnswer,
+    SlidingTiles,
+    Sorting,
+    SpanningTree,
     Status,
     SubsetSum,
     Sudoku,
@@ -71,6 +75,12 @@ def test_words_before_an_answer_do_not_count(
     assert verifier.verify(frame.format(f"{right} or {wrong}"), reference).score == 0.0
 
 
+def test_many_lines_across_the_page_are_read_in_linear_time() -> None:
+    verdict = GraphPath().verify("A, B, D" + "\n---" * 200_000, WALK)
+    assert (verdict.score, verdict.seconds < 2) == (1.0, True)
+    assert GraphPath().verify("\n---" * 9, WALK).score == 0.0
+
+
 DATA = {
     "schema": "CREATE TABLE T (a, b)",
     "databases": [{"T": [[1, 2], [3, 4]]}, {"T": [[1, 2]]}],
@@ -118,6 +128,9 @@ EDGE = {"edges": [["A", "B"]], "colours": ["red", "blue"]}
 BOTH = ["and", ["knight", 0], ["knight", 1]]
 LIARS = {"people": ["Ann", "Bob"], "statements": [["says", 0, BOTH]]}
 TICKS = "| | Knight | Knave |\n|---|---|---|\n| Ann | ✓ | |\n| Bob | | ✓ |"
+WALK = {"edges": [["A", "B"], ["B", "D"]], "start": "A", "goal": "D"}
+NUMBERS = {"numbers": [3, 7, 25], "target": 46}
+TRIANGLE = {"edges": [["A", "B", 2], ["B", "C", 1], ["A", "C", 3]]}
 EXACT = Math(worked_out=True)
 SQUARE_OF_X = {"integrand": "2x", "variable": "x"}
 
@@ -155,6 +168,34 @@ SQUARE_OF_X = {"integrand": "2x", "variable": "x"}
         (EXACT, "(2, -6)", r"\boxed{-(-2, 6)}", 0.0),
         (Integral(), SQUARE_OF_X, r"\boxed{x^2 + K, K \in \mathbb{R}}", 1.0),
         (Integral(), SQUARE_OF_X, r"\boxed{x^3 + K, K \in \mathbb{R}}", 0.0),
+        (GraphPath(), WALK, "<answer>The answer is A->B->D.\nOr A->D</answer>", 0.0),  # was paid
+        (GraphPath(), WALK, "<answer>Answer: A->D\nAnswer: A->B->D</answer>", 0.0),
+        (GraphPath(), WALK, "A -> B, so A = A -> B -> D", 0.0),
+        (Countdown(), NUMBERS, "<answer>The answer is 25+7*3. Or 25+7+3.</answer>", 0.0),
+        (Sudoku(), {"grid": "1034341221434321"}, f"<answer>Answer: {GRID}</answer>", 1.0),
+        (Sudoku(), {"grid": "1034341221434321"}, f"> {GRID}".replace("\n", "\n> "), 1.0),
+        (GraphPath(), WALK, "答案：A，B，D。", 1.0),
+        (GraphPath(), WALK, "Answer: A ➡️ B ➡️ D ✅", 1.0),
+        (GraphPath(), WALK, r"\boxed{\mathrm{A}\to\mathrm{B}\to\mathrm{D}}", 1.0),
+        (GraphPath(), WALK, '{"path": ["A", "B", "D"]}', 1.0),
+        (GraphPath(), WALK, "The path:\n\n> A, B, D\n\n---", 1.0),
+        (Countdown(), NUMBERS, "（25+7*3）＝46。", 1.0),
+        (SubsetSum(), BAG, "S = {3, 13}", 1.0),
+        (SubsetSum(), BAG, "S = {3, 8}", 0.0),
+        (Sorting(), {"items": [3, -1, 2], "order": "ascending"}, "–1, 2, 3", 1.0),
+        (Sorting(), {"items": [3, -1, 2], "order": "ascending"}, r"$-1 \lt 2 \lt 3$", 1.0),
+        (SpanningTree(), TRIANGLE, "AB, BC", 1.0),
+        (SpanningTree(), TRIANGLE, "A-B (weight 2), B-C (weight 1)", 1.0),
+        (SpanningTree(), TRIANGLE, "AB, AC", 0.0),
+        (MagicSquare(), SQUARE, "Row 1: 8 1 6\nRow 2: 3 5 7\nRow 3: 4 9 2", 1.0),
+        (MagicSquare(), SQUARE, "8|1|6\n-+-+-\n3|5|7\n-+-+-\n4|9|2", 1.0),
+        (LightsOut(), {"grid": [".#.", "###", ".#."]}, "Press (1, 1).", 1.0),
+        (SlidingTiles(), {"board": [[1, 2, 3], [4, 5, 6], [7, 0, 8]]}, "Move tile 8", 1.0),
+        (WaterJugs(), JUGS, "Fill B to the brim. Pour B into A until A is full: (3, 2)", 1.0),
+        (WaterJugs(), JUGS, "Fill B to the brim. Pour A into B until A is empty.", 0.0),
+        (Math(), "5", "I work it out.\n\n---\n\n\\boxed{5}", 1.0),
+        (Math(), "5", "I work it out.\n\n---\n\n**5**", 1.0),
+        (Math(), "5", "1 -\n\n\\boxed{5}", 0.0),
         (Math(), "7" * 200, "7" * 200, 1.0),
         (Math(), "7" * 160, "7" * 161, 0.0),
     ],

@@ -22,6 +22,7 @@ _SPELT = {
     r"\times": "*", r"\cdot": "*", r"\div": "/", r"\left": "", r"\right": "",
     "×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", r"\ast": "*", "⋅": "*", "∗": "*",
     r"\,": "", "[": "(", "]": ")", "✅": "", "✓": "",
+    "（": "(", "）": ")", "＋": "+", "－": "-", "＝": "=", "。": ".",
 }  # fmt: skip
 _Join = Callable[[Fraction, Fraction], Fraction]
 _CLAIM = re.compile(r"\s*(-?[0-9]{1,19})(?:\.0)?\s*")
@@ -90,12 +91,12 @@ def _listed(numbers: Counter[int]) -> str:
 
 def _expression(reply: str) -> str:
     """Return the part of a reply that holds the expression, in plain signs."""
-    found = read_answer(reply, ("answer", "boxed", "whole"), longest=len(reply))
+    found = read_answer(reply, ("tag", "boxed", "whole"), longest=len(reply))
     closed, unclosed = boxes(found.text or "")
     body = closed[-1][2] if closed and not unclosed else found.text or ""
     lines = (undelimited(line.strip()[: 2 * _MAX_LENGTH]) for line in reversed(body.splitlines()))
-    body = unwrap_text(next((line for line in lines if line.strip("`$") not in _SIGNS), ""))
-    body = unlabelled(body, "(?:final )?(?:expression|equation|solution)")
+    body = unwrap_text(next((line for line in lines if line.strip("`$-*_") not in _SIGNS), ""))
+    body = unlabelled(body.removeprefix("> "), "(?:final )?(?:expression|equation|solution)")
     for written, plain in _SPELT.items():
         body = body.replace(written, plain)
     for _ in range(_FRACTIONS):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ..text.markup import strip_layout
 from .reading import Unreadable
 
 _RULED = re.compile(r"[-+|=:\s]*")
 _KEY = re.compile(r'"[A-Za-z_ ]{1,20}"\s{0,3}:')
-_LABEL = re.compile(r"\W{0,6}r(?:ow)?\s{0,3}[0-9]{1,2}\s{0,3}[:.)|]", re.IGNORECASE)
+_LABEL = re.compile(r"^\W{0,6}r(?:ow)?\s{0,3}[0-9]{1,2}\s{0,3}[:.)|]", re.IGNORECASE)
 _LEAD = re.compile(r"[^0-9:]{1,200}:\s*")
 _BETWEEN = str.maketrans("", "", " \t|,;[](){}\"'")
 
@@ -37,8 +37,7 @@ def read_grid(text: str, size: int, symbols: Mapping[str, int]) -> list[list[int
     lines = _KEY.sub(" ", strip_layout(text)).strip().splitlines()
     if len(lines) > 1 and _LEAD.fullmatch(lines[0]) and not _RULED.fullmatch(lines[0]):
         del lines[0]
-    rows = [_cells(line, size, symbols) for line in lines if not _RULED.fullmatch(line)]
-    rows = [row for row in rows if row]
+    rows = [row for line in bare_rows(lines) if (row := _cells(line, size, symbols))]
     lengths = {len(row) for row in rows}
     if (len(rows), lengths) in ((1, {size * size}), (size * size, {1})):
         flat = [cell for row in rows for cell in row]
@@ -49,9 +48,13 @@ def read_grid(text: str, size: int, symbols: Mapping[str, int]) -> list[list[int
     return rows
 
 
+def bare_rows(lines: Iterable[str]) -> list[str]:
+    """Return the lines without ``Row 1:`` before them, and without ruled ones."""
+    return [_LABEL.sub("", line, count=1) for line in lines if not _RULED.fullmatch(line)]
+
+
 def _cells(line: str, size: int, symbols: Mapping[str, int]) -> list[int]:
-    label = _LABEL.match(line)
-    bare = line[label.end() if label else 0 :].strip()
+    bare = line.strip()
     if len(bare) > 2 and bare[0] == bare[-1] == "|":  # a cell between bars may be left empty
         between = [cell.strip() for cell in bare[1:-1].split("|")]
         if len(between) == size:

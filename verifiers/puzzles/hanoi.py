@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from ..shown import shown
 from .puzzle import BadReference, PuzzleVerifier, check_list, fields
-from .reading import Unreadable
+from .reading import ARROWS, Unreadable
 from .search import shortest_path
 
 Move = tuple[int, int]
@@ -177,7 +177,7 @@ def _scattered(peg: int, goal: Disks) -> tuple[Move, ...]:
 _TOKEN = re.compile(
     r"\b(?:disk|disc|ring)[\s#:\"']{0,4}(\d{1,3})\b"  # a disk that is named
     r"|\b\d{1,4}[.):](?=\s|[A-Za-z])"  # the number of a step
-    r"|\b(\d{1,3})\b|([A-Za-z]+)|[-\s,;:.()\[\]{}>\"'#=|→⟶⇒➔➜]+|(.)",
+    rf"|\b(\d{{1,3}})\b|([A-Za-z]+)|[-\s,;:.()\[\]{{}}>\"'#=|{ARROWS}]+|(.)",
     re.IGNORECASE | re.ASCII,
 )
 _NOISE_WORDS = "move the disk disc ring from to into onto peg rod pole tower top then"

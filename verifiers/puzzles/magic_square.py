@@ -8,6 +8,7 @@ from math import isqrt
 from typing import Any
 
 from ..shown import shown
+from .grid import bare_rows
 from .puzzle import BadReference, PuzzleVerifier, check_list, check_whole, fields
 from .reading import Unreadable, whole_numbers
 
@@ -56,7 +57,7 @@ class MagicSquare(PuzzleVerifier):
 
     def fault(self, text: str, reference: Any) -> str | None:
         given = _flat(reference)
-        numbers = whole_numbers(text, _SEPARATOR, digits=3)
+        numbers = whole_numbers("\n".join(bare_rows(text.splitlines())), _SEPARATOR, digits=3)
         if len(numbers) != len(given):
             raise Unreadable(f"expected {len(given)} numbers, got {len(numbers)}")
         if sorted(numbers) != list(range(1, len(given) + 1)):

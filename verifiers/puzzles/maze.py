@@ -135,11 +135,12 @@ def _moves(text: str) -> list[str]:
 
 
 _CELL = re.compile(r"[\[(]\s{0,3}(\d{1,4})\s{0,3},\s{0,3}(\d{1,4})\s{0,3}[\])]", re.ASCII)
+_BESIDE_CELLS = re.compile(r"\b(?:and|then|press|cells?)\b", re.IGNORECASE)
 _AROUND_CELLS = frozenset(" \t\r\n,;[](){}->=→")
 
 
 def cells_of(text: str) -> list[Cell]:
     """Return the cells of a list of cells, empty if the text is none."""
-    if not _AROUND_CELLS.issuperset(_CELL.sub("", text).replace("and", "")):
+    if not _AROUND_CELLS.issuperset(_BESIDE_CELLS.sub("", _CELL.sub("", text))):
         return []
     return [(int(row), int(column)) for row, column in _CELL.findall(text)]

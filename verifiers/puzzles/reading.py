@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ..shown import shown
-from ..text.markup import unwrap_text
+from ..text.markup import PLAIN_SIGNS, unwrap_text
 
 
 class Unreadable(ValueError):
@@ -18,13 +18,13 @@ _LATEX_FRAME = re.compile(r"\\(?:begin|end)\{[a-z]{1,12}\*?\}(?:\{[lcr|]{0,40}\}
 _LATEX_SIGNS = {
     "longrightarrow": "→", "rightarrow": "→", "Rightarrow": "→", "to": "→", "leftarrow": "←",
     "uparrow": "↑", "downarrow": "↓", "quad": " ", "qquad": " ", "left": "", "right": "",
-    "leq": "≤", "le": "≤", "geq": "≥", "ge": "≥", "times": "×",
+    "leq": "≤", "le": "≤", "geq": "≥", "ge": "≥", "times": "×", "lt": "<", "gt": ">", "hline": "",
 }  # fmt: skip
-_LATEX = re.compile(r"\\(?:([A-Za-z]{1,20})|([,;:! {}\[\]_&%#]|\\))")
-_PLAIN_SIGNS = str.maketrans("，、；：（）", ",,;:()")
+_LATEX_NAME = re.compile(r"\\([A-Za-z]{1,20})")
+_LATEX_ESCAPE = re.compile(r"\\([,;:! {}\[\]_&%#]|\\)")
 _LIST_MARK = re.compile(
     r"^[ \t]{0,8}(?:(?:step|move)[ \t]{1,3}\d{1,4}[.):]?[ \t]{1,3}|\d{1,4}[.)][ \t]{1,3}"
-    r"|[-*+•][ \t]{1,3})",
+    r"|[-*+•>][ \t]{1,3})",
     re.MULTILINE | re.IGNORECASE,
 )
 
@@ -39,17 +39,20 @@ def unmarked(text: str) -> str:
         'up\ndown'
     """
     if "\\" in text:
-        text = _LATEX.sub(_sign, _LATEX_FRAME.sub("", unwrap_text(text)))
-    text = text.translate(_PLAIN_SIGNS)
+        text = _LATEX_NAME.sub(_named, _LATEX_FRAME.sub("", text))  # before A follows \to
+        text = _LATEX_ESCAPE.sub(_escaped, unwrap_text(text))
+    text = text.translate(PLAIN_SIGNS)
     for mark in ("**", "`", "$", "\ufe0f"):  # the last makes an emoji of an arrow
         text = text.replace(mark, "")
     return _LIST_MARK.sub("", text.strip()).strip().removesuffix(".").rstrip()
 
 
-def _sign(found: re.Match[str]) -> str:
-    name, mark = found.groups()
-    if name is not None:
-        return _LATEX_SIGNS.get(name, found.group())
+def _named(found: re.Match[str]) -> str:
+    return _LATEX_SIGNS.get(found[1], found.group())
+
+
+def _escaped(found: re.Match[str]) -> str:
+    mark = found[1]
     return "\n" if mark == "\\" else " " if mark in ",;:! " else mark
 
 
@@ -81,7 +84,8 @@ def _closes(text: str) -> int:
     return -1
 
 
-ARROW = r"[-=]{0,3}>|[→⟶⇒➔➜]"
+ARROWS = "→⟶⇒➔➜➝➞➡↦"
+ARROW = rf"[-=]{{0,3}}>|[{ARROWS}]"
 _SEPARATOR = re.compile(rf"(?:[\s,;+&]|{ARROW}|[-–—|])+")
 _QUOTES = "\"'“”‘’"
 _LAST_AND = re.compile(

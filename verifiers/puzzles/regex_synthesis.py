@@ -130,11 +130,11 @@ def _memorised(reference: Any) -> int:
 
 def _expression(reply: str, positive: list[str]) -> tuple[str | None, str]:
     """Return the expression of a reply, bare, or ``None`` with the reason."""
-    found = final_answer(reply, ("answer", "fence", "last_line"), longest=4000)
+    found = final_answer(reply, ("tag", "fence", "last_line"), longest=4000)
     text = found.text
     if text is None:
         return None, found.reason
-    if found.rule == "answer":
+    if found.rule == "tag":
         text = unfenced(text)
     closed, _ = boxes(text)
     if len(closed) == 1 and (closed[0][:2] == (0, len(text)) or found.rule == "last_line"):

@@ -15,6 +15,7 @@ Board = tuple[int, ...]
 """The tiles row by row; 0 is the gap."""
 
 MAX_MOVES = 2_000
+_FILLERS = frozenset({"move", "slide", "tile", "then"})
 _SEARCH = 20_000
 """Boards that the search for a solution looks at."""
 
@@ -57,7 +58,7 @@ class SlidingTiles(PuzzleVerifier):
     def fault(self, text: str, reference: Any) -> str | None:
         rows = reference["board"]
         board, width = [tile for row in rows for tile in row], len(rows[0])
-        moves = items(text)
+        moves = [item for item in items(text) if item.casefold() not in _FILLERS]
         if not moves:
             raise Unreadable("there are no moves")
         if len(moves) > MAX_MOVES:

@@ -15,7 +15,9 @@ from .puzzle import BadReference, PuzzleVerifier, check_list, fields
 from .reading import ARROW, Unreadable, items
 
 MAX_ITEMS = 1_000
-_NUMBER = re.compile(r"[-+−]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][-+]?\d{1,3})?", re.ASCII)
+_NUMBER = re.compile(
+    r"[-+−–]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][-+]?\d{1,3})?", re.ASCII
+)
 _WORD = re.compile(r"[^\W\d_][^\W_]{0,39}(?:[-'’][^\W_]{1,40}){0,3}")
 _SEPARATOR = re.compile(rf"(?:[\s,;|<>≤≥]|{ARROW})+")
 _KEYS: dict[str, dict[str, Callable[[Any], Any]]] = {
@@ -129,7 +131,7 @@ def _is_word(item: Any) -> bool:
 def _number(text: str) -> Any:
     if not _NUMBER.fullmatch(text):
         raise Unreadable(f"{shown(text, 40)} is no number")
-    return to_exact(text.replace("−", "-"))
+    return to_exact(re.sub("[−–]", "-", text))
 
 
 def _exact(given: list[Any]) -> list[Any]:

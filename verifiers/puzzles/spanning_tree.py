@@ -8,12 +8,12 @@ from typing import Any
 from .exact_number import Number
 from .graph import check_graph, neighbours_of
 from .puzzle import BadReference, PuzzleVerifier
-from .reading import ARROW, consists_of, names, unbracketed, unquoted
+from .reading import ARROW, consists_of, items, names, unbracketed, unquoted
 
 _EDGE = re.compile(
-    rf"[\[({{]?\s{{0,3}}(\w{{1,30}})\s{{0,3}}(?:{ARROW}|[-–—]{{1,2}}|[,\s])\s{{0,3}}(\w{{1,30}})"
+    rf"[\[({{]?\s{{0,3}}(\w{{1,30}})\s{{0,3}}(?:{ARROW}|[-–—]{{1,2}}|↔|[,\s])\s{{0,3}}(\w{{1,30}})"
     r"(?:\s{0,3},\s{0,3}\d+(?:\.\d+)?(?=\s{0,3}[\])}]))?"  # its weight
-    r"(?:\s{0,3}[\])}])?(?:\s{0,3}\(\d+(?:\.\d+)?\))?"
+    r"(?:\s{0,3}[\])}])?(?:\s{0,3}\((?:weight:?\s{1,3})?\d+(?:\.\d+)?\))?"
 )
 _BETWEEN = re.compile(r"[\s,;]+(?:and\s{1,3})?")
 
@@ -47,6 +47,8 @@ class SpanningTree(PuzzleVerifier):
     def fault(self, text: str, reference: Any) -> str | None:
         graph = neighbours_of(reference)
         given = _edges(text)
+        if all(len(name) == 1 for name in graph) and re.fullmatch(r"(?:\w\w[\s,;]{0,4})+", text):
+            given = [(pair[0], pair[1]) for pair in items(text)]  # AB, BC
         ends = names([name for edge in given for name in edge], list(graph))
         group = _Groups()
         weight: Number = 0

@@ -135,19 +135,19 @@ class SQL(PuzzleVerifier):
 
 def find_query(reply: str) -> tuple[str | None, str]:
     """Return the query of a reply, or ``None`` and why there is none."""
-    found = final_answer(reply, ("answer", "whole"), longest=len(reply))
+    found = final_answer(reply, ("tag", "whole"), longest=len(reply))
     if found.text is None:
         return None, found.reason
     text = found.text
     if "\n" not in text:
         text = unfenced(text)  # a fence within one line
-    if found.rule == "answer" and not has_fence(text):
+    if found.rule == "tag" and not has_fence(text):
         text = text.strip("`")
     fenced = has_fence(text)
     query, reason = find_program(text, _LANGUAGE)
     if query is None:
         return None, reason
-    if found.rule == "answer":
+    if found.rule == "tag":
         query = unlabelled(query, "query", "sql")
     elif not fenced:
         first = _FIRST_LINE.search(query)

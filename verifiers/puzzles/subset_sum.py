@@ -59,9 +59,10 @@ def addends(text: str, total: int) -> tuple[list[int], str | None]:
     left, equals, right = text.partition("=")
     if equals and left.strip() == str(total):  # 16 = 3 + 13
         left, right = right, left
+    numbers = whole_numbers(left, _SEPARATOR)
     if equals and whole_numbers(right, _SEPARATOR) != [total]:
         return [], f"says {shown(right.strip(), 40)} but the total must be {total}"
-    return whole_numbers(left, _SEPARATOR), None
+    return numbers, None
 
 
 def chosen(numbers: list[int], target: int) -> list[int]:

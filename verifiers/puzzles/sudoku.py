@@ -39,7 +39,7 @@ class Sudoku(GridVerifier):
     def fault(self, text: str, reference: Any) -> str | None:
         known = _given(reference["grid"])
         symbols = {str(digit): digit for digit in range(1, len(known) + 1)}
-        grid = read_grid(text.rstrip().removesuffix("."), len(known), symbols)
+        grid = read_grid(text.rstrip(" .。"), len(known), symbols)
         for r, row in enumerate(known):
             for c, given in enumerate(row):
                 if given not in (0, grid[r][c]):

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..shown import shown
 from .puzzle import BadReference, PuzzleVerifier, check_list, check_whole, fields
-from .reading import Unreadable
+from .reading import ARROWS, Unreadable
 from .search import shortest_path
 
 Water = tuple[int, ...]
@@ -119,7 +119,11 @@ def fewest_steps(capacities: Water, target: int) -> tuple[Step, ...]:
     return tuple(step for step, _ in path or ())
 
 
-_TOKEN = re.compile(r"([A-Za-z]+)|[-\s,;:.()\[\]\"'=>→⟶⇒]+|(.)", re.DOTALL)
+_REMARK = re.compile(  # "to the brim", "until A is full", and how much the jugs hold then: (3, 2)
+    r"\bto the (?:brim|top)\b|\buntil\b[^,;:.(\n]{0,60}"
+    r"|\(\s{0,3}\d{1,5}(?:\s{0,3},\s{0,3}\d{1,5}){1,4}\s{0,3}\)"
+)
+_TOKEN = re.compile(rf"([A-Za-z]+)|[-\s,;:.()\[\]\"'=>{ARROWS}]+|(.)", re.DOTALL)
 _VERBS = {
     "fill": "fill", "empty": "empty", "dump": "empty", "drain": "empty",
     "pour": "pour", "transfer": "pour",
@@ -130,7 +134,7 @@ _NOISE = frozenset({"jug", "the", "from", "to", "into", "in", "out", "up", "then
 def _steps(text: str, jugs: str) -> Iterator[Step]:
     """Yield the steps; a verb may be missing if water is poured."""
     verb, taken, backwards = "", "", False
-    for token in _TOKEN.finditer(text):
+    for token in _TOKEN.finditer(_REMARK.sub(" ", text)):
         word, odd = token.groups()
         if odd:
             raise Unreadable(f"unexpected {odd!r}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ..maths.unit import is_known_unit
-from .markup import TEXT_COMMANDS, blank_text, unwrap_text
+from .markup import RULED_LINE, TEXT_COMMANDS, blank_text, unwrap_text
 
 _REACH = 60
 _LINE = 400  # characters before a box in which the start of its formula is looked for
@@ -121,6 +121,7 @@ def _closing_brace(text: str, end: int) -> int:
 
 def _before(before: str, formula: bool) -> str | None:
     """Return the sign of a box; ``None`` if what precedes it is an operator or a factor."""
+    before = RULED_LINE.sub("\n", before)
     bare = _stripped(before)
     glued = bare == before
     sign = _SIGN.search(bare)

@@ -14,7 +14,7 @@ from functools import lru_cache
 from .answer import MAX_ANSWER, Answer
 from .boxes import boxed, last_box
 from .fences import fenced_blocks
-from .labels import answer_line_after, hashed, labelled, tagged
+from .labels import answer_line_after, hashed, labelled, tag, tagged
 from .numbers import last_math, last_number
 from .thought import UNCLOSED, after_thinking
 
@@ -37,6 +37,8 @@ def final_answer(
               three rules is asked for as well, and a later line states an answer with a label
               (``Final answer: 5``, ``#### 5``, ``<answer>5</answer>``), that line decides.
             - ``answer``: the last ``<answer>...</answer>``, unless the words next to it deny it.
+            - ``tag``: all that the last ``<answer>`` holds; ``answer`` reads "The answer is 5.
+              It is prime." as 5.
             - ``hash``: the last line with ``####``, unless it is a heading in words.
             - ``phrase``: what follows the last label ("answer is", "answer:", "solution is",
               答案是; eight more languages), to the end of the sentence; of "Answer: The largest
@@ -118,15 +120,28 @@ def _fenced(text: str) -> Answer | None:
 
 
 def _last_line(text: str) -> Answer | None:
-    return Answer(text.rstrip().rpartition("\n")[2])
+    return Answer(_unruled(text).rpartition("\n")[2])
 
 
 _BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
 
 
 def _last_paragraph(text: str) -> Answer | None:
-    blocks = _BLANK_LINE.split(text.strip())
+    blocks = _BLANK_LINE.split(_unruled(text).lstrip())
     return Answer(blocks[-1])
+
+
+def _unruled(text: str) -> str:
+    """Remove Markdown's lines across the page from the end of a text, in linear time."""
+    end = len(text.rstrip())
+    while text.endswith(("---", "***", "___"), 0, end):
+        start = text.rfind("\n", 0, end) + 1
+        if not start or len(set(text[start:end].strip())) > 1:
+            break
+        end = start
+        while end and text[end - 1].isspace():
+            end -= 1
+    return text[:end]
 
 
 def _whole(text: str) -> Answer | None:
@@ -136,6 +151,7 @@ def _whole(text: str) -> Answer | None:
 RULES: dict[str, Callable[[str], Answer | None]] = {
     "boxed": boxed,
     "answer": tagged,
+    "tag": tag,
     "hash": hashed,
     "phrase": labelled,
     "last_math": last_math,

@@ -198,6 +198,17 @@ _BOLD = re.compile(r"\s*\*\*([^*]+)\*\*\s*")
 
 
 def tagged(text: str) -> Answer | None:
+    """Return the answer that the last ``<answer>`` states, without a label or bold print."""
+    found = tag(text)
+    content = found and found.text
+    if content is None:
+        return found
+    spoken = labelled(content) if _SPOKEN.match(content) else None
+    bold = _BOLD.fullmatch(content)
+    return spoken or Answer(bold[1] if bold else content)
+
+
+def tag(text: str) -> Answer | None:
     """Return what the last ``<answer>`` holds."""
     if "<answer>" not in text:
         return None
@@ -209,10 +220,7 @@ def tagged(text: str) -> Answer | None:
         return Answer(None, reason="the last <answer> is never closed")
     if denied(text, start, end + len("</answer>")):
         return Answer(None, reason="the answer is denied or taken back")
-    content = text[start + len("<answer>") : end]
-    spoken = labelled(content) if _SPOKEN.match(content) else None
-    bold = _BOLD.fullmatch(content)
-    return spoken or Answer(bold[1] if bold else content)
+    return Answer(text[start + len("<answer>") : end])
 
 
 _NUMBER_WITH_UNIT = re.compile(r"[-+$€£¥\\\s]{0,8}\d[\d,./\s]{0,60}[A-Za-z%°$€.\s]{0,40}")
@@ -278,13 +286,15 @@ def without_choice_label(text: str) -> str:
 _LIST_WORDS_NAMES = """
 answer assignment cells coins colouring coloring colors colours edges items ladder list moves
 numbers order ordering path presses route schedule selection sequence set solution sorted square
-steps subset taken tour tree walk a an are as ascending alphabetical alphabetically by descending
+steps subset taken tour tree vertices nodes walk
+a an are as ascending alphabetical alphabetically by descending
 fewest final find following follows for found from full here i in increasing decreasing is its
 legal length minimal minimum my of one optimal possible shortest so some spanning such the then
 this these therefore thus to valid value with
 """
 _LIST_WORDS = frozenset(_LIST_WORDS_NAMES.split())
 _LIST_LABEL_END = re.compile(r"[:=]")
+_LIST_SIGN = re.compile(r"\n|[>→➡]")
 _LIST_VERB = re.compile(r"\s(?:is|are)\s")
 _PLAIN_WORD = re.compile(r"[^\W\d_]+")
 
@@ -296,4 +306,9 @@ def after_list_label(text: str) -> str | None:
         return None
     words = _PLAIN_WORD.findall(text[: end.start()].casefold())
     known = words and len(words) <= 12 and all(w in _LIST_WORDS or len(w) == 1 for w in words)
-    return text[end.end() :].strip() if known else None
+    ends = [w for w in words if w not in _LIST_WORDS]  # of "path from A to D"
+    if _LIST_SIGN.search(text, 0, end.start()) or len(ends) > 2 - (len(ends) == len(words)):
+        return None  # a list stands there, not a label
+    rest = text[end.end() :].strip()
+    rest = rest[:-1] if text[:1] == "{" and rest[-1:] == "}" else rest  # {"path": ["A", "B"]}
+    return rest if known else None

@@ -17,6 +17,11 @@ r"""Pattern of such a command before its brace."""
 TEXT = re.compile(TEXT_COMMAND + r"\{([^{}]*)\}")
 """Such a command with its argument."""
 
+PLAIN_SIGNS = str.maketrans(
+    "，、；：（）［］｛｝＝＋－＞。０１２３４５６７８９\xa0✅✓✔", ",,;:()[]{}=+->.0123456789    "
+)
+"""Fullwidth signs and digits, and what they stand for; ticks say nothing."""
+
 DELIMITERS = (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]"))
 """What opens and closes a formula."""
 
@@ -98,14 +103,18 @@ def undelimited(text: str) -> str:
     return text
 
 
+RULED_LINE = re.compile(r"(?:\A|\n)[ \t]{0,3}(?:-{3,160}|_{3,160})[ \t]{0,3}\n\s{0,9}\Z")
+"""Markdown's line across the page at the end of a text: no minus before what follows."""
+
 _BREAK = re.compile(r"\\\\(?:\[\w{1,8}\])?|\\(?:newline|cr)\b|\r\n?|[\x85\u2028\u2029]")
 _LAYOUT = re.compile(
     r"\\(?:begin|end)\{[A-Za-z*]{1,12}\}(?:\{[clr|@ ]{0,80}\})?"
     rf"|{TEXT_COMMAND}"
-    r"|\\(?:hline|q?quad|left|right|displaystyle)\b|\\[,;:! ]|\*\*|`|&"
+    r"|\\(?:hline|q?quad|left|right|displaystyle)\b|\\[,;:! ]|\*\*|`|&|^[ \t]*>[ \t]",
+    re.MULTILINE,
 )
 _NAMED = re.compile(r"\s{0,9}[A-Za-z_]{1,20}\s{0,3}=(?=\s{0,3}\[)")
-_DRAWN = dict.fromkeys(range(0x2500, 0x2580), " ") | {0xA0: " "}  # box drawing
+_DRAWN = dict.fromkeys(range(0x2500, 0x2580), " ") | PLAIN_SIGNS  # box drawing
 
 
 def strip_layout(text: str) -> str:

@@ -8,7 +8,7 @@ from ..maths.wording import counted
 from .answer import MAX_ANSWER, Answer
 from .beside import unit_after
 from .hedging import left_open, stands_alone, stated
-from .markup import DELIMITERS, unbold, unwrap_text
+from .markup import DELIMITERS, RULED_LINE, unbold, unwrap_text
 
 _REACH = 160  # characters on either side of the number that are read
 _NUMBER_CHARS = "0123456789.,/"
@@ -128,7 +128,7 @@ def _number(text: str) -> Answer | None:
     mixed = _WHOLE_BEFORE.search(before) if fraction or "/" in number else None
     if mixed and (fraction or mixed[2]):  # 2\frac{1}{3}, 2 1/3
         number, before = mixed[0] + number, before[: mixed.start()]
-    before = _GROUP.sub("", before)
+    before = RULED_LINE.sub("\n", _GROUP.sub("", before))
     signed = _signed(before, alone=end <= _REACH and not after.strip(" .\n"))
     if signed is None:
         return _refused()

@@ -8,10 +8,10 @@ from .extract import final_answer
 from .fences import unfenced
 from .labels import unlabelled
 
-ONE_LINE = ("answer", "boxed", "fence", "last_line")
+ONE_LINE = ("tag", "boxed", "fence", "last_line")
 """Where an answer of one line is: the first rule that finds its mark decides."""
 
-BLOCK = ("answer", "boxed", "fence", "last_paragraph")
+BLOCK = ("tag", "boxed", "fence", "last_paragraph")
 """Where an answer of several lines is."""
 
 
@@ -30,7 +30,7 @@ def read_answer(reply: str, rules: tuple[str, ...] = ONE_LINE, *, longest: int =
     found = final_answer(reply, rules, longest=longest)
     if found.text is None:
         return found
-    text = unfenced(found.text) if found.rule == "answer" else found.text
+    text = unfenced(found.text) if found.rule in ("answer", "tag") else found.text
     return found._replace(text=strip_signs(unboxed(unlabelled(strip_signs(unboxed(text))))))
 
 

@@ -18,7 +18,7 @@ from ..bad_rows import BadRows, OnBadRows
 from ..errors import SplitError
 from ..reading import REMEDY, DataError, Row, Types, placed_rows
 from ..source import Rows
-from ..split_files import find_split, is_for_evaluation
+from ..split_files import find_split, is_for_evaluation, no_split, split_kind
 from ..splits import SAMPLE
 from ..table import usable_tasks
 
@@ -111,6 +111,8 @@ class DataEnv(TextEnv):
     def _find_split(self, place: str | Path, split: str | None, config: str) -> str:
         """Return the split to read: the sample has all, a benchmark only its test split."""
         if self.data == SAMPLE:
+            if split and not any(map(split_kind, split.split("+"))):  # no data set may have it
+                raise no_split(SAMPLE, split, ["train", "validation", "test"])
             return split or ""
         try:
             return find_split(place, split, config)

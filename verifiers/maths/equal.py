@@ -12,7 +12,7 @@ import itertools
 import re
 from dataclasses import replace
 
-from ..text.markup import unwrap_text
+from ..text.markup import unbold, unwrap_text
 from .amount import (
     same_amounts,
     same_bases,
@@ -70,9 +70,14 @@ _EXCEPT = re.compile(r"([a-z])\\ne ?([^,]{1,20})")
 _FROM_FIRST = re.compile(r"[A-Za-z]_([a-z])=.*\|\1(?:\\ge ?[01]|>0)")  # a_n=2n, n \ge 1
 _LETTER_UNIT = re.compile(r"([\d.,]{1,20}(?:e-?\d{1,3})?) ?([ghLmNsKCA])", re.ASCII)
 _APPROX = "\\approx"
+_NOT_BUT = re.compile(  # not 43 but 42
+    r"\A(?:not|不是) ?([^(),，]{1,40}?)[,;，]? ?"
+    r"(?:but(?: rather)? |it is |it's |而是)([^(),，]{1,80})\Z"
+)
+_OTHERWISE = ("not", "不是", "rather than", "instead of")
 _REMARK = re.compile(
     r"([^()]{1,80}?),? ?(?:\((?P<not>not )?(?P<other>[^()]{1,60})\)"
-    r"|(?:, ?not |，而?不是)(?P<than>[^(),，]{1,40}))"
+    r"|(?:, ?not |，而?不是|(?:rather than|instead of) )(?P<than>[^(),，]{1,40}))"
 )
 _UNSURE = ("\\phantom", "\\not", "\\neg", "\\sim", "?", "..", "\\dots")
 
@@ -127,8 +132,9 @@ def compared(gold: str, answer: str, on: Comparison) -> bool | None:
 def _without_remark(gold: str, answer: str, on: Comparison) -> str:
     """Drop what repeats a number in words or names what it is not: 17 (seventeen), 17, not 16."""
     found = None
-    if answer[-1:] in ")}" or "not" in answer or "不是" in answer:
-        found = _REMARK.fullmatch(unwrap_text(answer))
+    if answer[-1:] in ")}" or any(word in answer for word in _OTHERWISE):
+        plain = _NOT_BUT.sub(r"\2, not \1", unbold(unwrap_text(answer)))
+        found = _REMARK.fullmatch(plain)
     named = found is not None and any(map(str.isdigit, found[0]))  # "Alice, not Bob" is left
     if found is None or not named or _REMARK.fullmatch(unwrap_text(gold)):
         return answer

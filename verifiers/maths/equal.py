@@ -70,6 +70,8 @@ _EXCEPT = re.compile(r"([a-z])\\ne ?([^,]{1,20})")
 _FROM_FIRST = re.compile(r"[A-Za-z]_([a-z])=.*\|\1(?:\\ge ?[01]|>0)")  # a_n=2n, n \ge 1
 _LETTER_UNIT = re.compile(r"([\d.,]{1,20}(?:e-?\d{1,3})?) ?([ghLmNsKCA])", re.ASCII)
 _APPROX = "\\approx"
+_VECTOR = r"\\(?:vec|mathbf|boldsymbol|bm) ?\{? ?([A-Za-z]) ?\}?"
+_VECTORS = re.compile(rf"{_VECTOR} ?(\\times|\\cdot) ?{_VECTOR}")
 _NOT_BUT = re.compile(  # not 43 but 42
     r"\A(?:not|不是) ?([^(),，]{1,40}?)[,;，]? ?"
     r"(?:but(?: rather)? |it is |it's |而是)([^(),，]{1,80})\Z"
@@ -104,7 +106,7 @@ def compared(gold: str, answer: str, on: Comparison) -> bool | None:
         return False
     if PLAIN.fullmatch(right) and not _LETTER.search(left) and _APPROX not in left:
         return on.same(left, right, 0)  # a number hedges nothing
-    if not balanced(right) or _joined_otherwise(gold, answer, left, right):
+    if not balanced(right) or _joined_otherwise(gold, answer, left, right) or _turned(gold, answer):
         return False
     if left == right or ("\\text" in left and _bare(left) == _bare(right)):
         return True
@@ -173,6 +175,18 @@ def _joined_otherwise(gold: str, answer: str, left: str, right: str) -> bool:
         if left != right or other.search(gold):
             return True
     return False
+
+
+def _turned(gold: str, answer: str) -> bool:
+    """Return whether an answer has a vector product of the reference in the other order."""
+    wanted = _of_vectors(gold)
+    return bool(wanted) and any(wanted.get(k, v) != v for k, v in _of_vectors(answer).items())
+
+
+def _of_vectors(text: str) -> dict[frozenset[str], tuple[str, ...]]:
+    """Return the factors of products of two vectors, in their order if it counts."""
+    found = _VECTORS.findall(text) if "\\" in text else ()
+    return {frozenset((a, b)): (a, b) if sign == "\\times" else () for a, sign, b in found}
 
 
 def _as_stated(gold: str, answer: str, found: bool | None, on: Comparison) -> bool | None:

@@ -85,7 +85,7 @@ _FORMULA = re.compile(r"(?<!\\)\$(?=\S)((?:[^$\\]|\\.){1,500}?)(?<=\S)\$(?!\d)")
 _WORDED = re.compile(
     r"(?:\\[,;:! ]|\\displaystyle|\s)*\\text\s*\{\s*(-?\\?\$?\d[^{}]*)\}(?:\\[,;:! ]|[ .])*"
 )  # \text{12 apples}
-_UNIT_LETTERS = frozenset("mghlLsNJWVKC")
+_UNIT_LETTERS = frozenset("mghlLsNJWVKCM")
 _SET_BEFORE = re.compile(r"(?:\A|\\in)\s*\Z")  # 17 \mathbf{R} 2 is a quotient with its remainder
 _VALUE_BEFORE = re.compile(r"(?:[0-9})]|\\pi)(?:\\[,;: ]|[~\s]){0,4}$")
 _COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)

@@ -55,8 +55,8 @@ def last_number(text: str) -> Answer | None:
     if denied and found and found.text:
         return found._replace(text=found.text + denied[0].rstrip(". \n"))
     rounded = "approx" in text[-80:] or "≈" in text[-80:]  # $\sqrt{3} \approx 1.73$
-    whole = "" if found is None or rounded else found.text
-    formula = None if whole else _closing_formula(text)
+    number = found is not None and found.text is not None
+    formula = None if number and not rounded else _closing_formula(text)
     if found is not None and found.text is not None and formula is None:
         label = text.strip().removesuffix(".").removesuffix(found.text)
         return found._replace(label=label) if _OPTION_LABEL.fullmatch(label) else found

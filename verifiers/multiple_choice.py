@@ -32,9 +32,12 @@ _REASONED = re.compile(
 _SAYS = re.compile(  # I choose B; B is the correct option
     r"(?:(?:so|therefore|thus|hence|ans)[,:.]?\s)?"
     r"(?:(?:i|we)(?:['’](?:d|ll)|\swould|\swill)?\s(?:choose|pick|select|go\swith)\s"
-    r"|it(?:['’]s|\sis)\s|选择?\s?)?"
-    r"(?:(?:option|choice)\s)?(.+?)"
-    r"(?:选?项|\sis\s(?:(?:the\s)?(?:correct|right|best)|(?:the\s)?(?:(?:correct|right|best)\s)?"
+    r"|it(?:['’]s|\sis|\smust\sbe)\s|(?:selected|chosen)\s(?:answer|option|choice):?\s"
+    r"|(?:this|that|which)\s(?:is|leaves(?:\sus\swith)?|matches|corresponds\sto)\s"
+    r"|among\s(?:the|these)\s(?:options|choices),?\s|the\s(?:correct\s)?letter\sis\s"
+    r"|not\s\(?(?P<other>[A-Z])\)?(?:,?\sbut|[.;])\s(?!\(?(?P=other))|选择?\s?)?"
+    r"(?:(?:option|choice)\s)?(?P<choice>.+?)"
+    r"(?:选?项(?:是?正确的?)?|是?正确的?|\sis\s(?:(?:the\s)?(?:correct|right|best)|(?:the\s)?(?:(?:correct|right|best)\s)?"
     r"(?:answer|option|choice|one)))?",
     re.IGNORECASE,
 )
@@ -153,7 +156,7 @@ def _letters(text: str, options: dict[str, str], signs: str, *, several: bool) -
         text = (braced[1] or braced[2] or "").strip(signs)
     said = _SAYS.fullmatch(text)
     if said is not None and _plain(text) not in options.values():
-        text = said[1].strip(signs)
+        text = said["choice"].strip(signs)
     if several:
         parts = list(text) if _is_run(text) else _SEPARATOR.split(text)
         letters = [_one(part, options) for part in parts]

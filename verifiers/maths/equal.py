@@ -12,7 +12,7 @@ import itertools
 import re
 from dataclasses import replace
 
-from ..text.markup import unwrap_text
+from ..text.markup import unbold, unwrap_text
 from .amount import (
     same_amounts,
     same_bases,
@@ -70,9 +70,16 @@ _EXCEPT = re.compile(r"([a-z])\\ne ?([^,]{1,20})")
 _FROM_FIRST = re.compile(r"[A-Za-z]_([a-z])=.*\|\1(?:\\ge ?[01]|>0)")  # a_n=2n, n \ge 1
 _LETTER_UNIT = re.compile(r"([\d.,]{1,20}(?:e-?\d{1,3})?) ?([ghLmNsKCA])", re.ASCII)
 _APPROX = "\\approx"
+_VECTOR = r"\\(?:vec|mathbf|boldsymbol|bm) ?\{? ?([A-Za-z]) ?\}?"
+_VECTORS = re.compile(rf"{_VECTOR} ?(\\times|\\cdot) ?{_VECTOR}")
+_NOT_BUT = re.compile(  # not 43 but 42
+    r"\A(?:not|不是) ?([^(),，]{1,40}?)[,;，]? ?"
+    r"(?:but(?: rather)? |it is |it's |而是)([^(),，]{1,80})\Z"
+)
+_OTHERWISE = ("not", "不是", "rather than", "instead of")
 _REMARK = re.compile(
     r"([^()]{1,80}?),? ?(?:\((?P<not>not )?(?P<other>[^()]{1,60})\)"
-    r"|(?:, ?not |，而?不是)(?P<than>[^(),，]{1,40}))"
+    r"|(?:, ?not |，而?不是|(?:rather than|instead of) )(?P<than>[^(),，]{1,40}))"
 )
 _UNSURE = ("\\phantom", "\\not", "\\neg", "\\sim", "?", "..", "\\dots")
 
@@ -99,7 +106,7 @@ def compared(gold: str, answer: str, on: Comparison) -> bool | None:
         return False
     if PLAIN.fullmatch(right) and not _LETTER.search(left) and _APPROX not in left:
         return on.same(left, right, 0)  # a number hedges nothing
-    if not balanced(right) or _joined_otherwise(gold, answer, left, right):
+    if not balanced(right) or _joined_otherwise(gold, answer, left, right) or _turned(gold, answer):
         return False
     if left == right or ("\\text" in left and _bare(left) == _bare(right)):
         return True
@@ -127,8 +134,9 @@ def compared(gold: str, answer: str, on: Comparison) -> bool | None:
 def _without_remark(gold: str, answer: str, on: Comparison) -> str:
     """Drop what repeats a number in words or names what it is not: 17 (seventeen), 17, not 16."""
     found = None
-    if answer[-1:] in ")}" or "not" in answer or "不是" in answer:
-        found = _REMARK.fullmatch(unwrap_text(answer))
+    if answer[-1:] in ")}" or any(word in answer for word in _OTHERWISE):
+        plain = _NOT_BUT.sub(r"\2, not \1", unbold(unwrap_text(answer)))
+        found = _REMARK.fullmatch(plain)
     named = found is not None and any(map(str.isdigit, found[0]))  # "Alice, not Bob" is left
     if found is None or not named or _REMARK.fullmatch(unwrap_text(gold)):
         return answer
@@ -167,6 +175,18 @@ def _joined_otherwise(gold: str, answer: str, left: str, right: str) -> bool:
         if left != right or other.search(gold):
             return True
     return False
+
+
+def _turned(gold: str, answer: str) -> bool:
+    """Return whether an answer has a vector product of the reference in the other order."""
+    wanted = _of_vectors(gold)
+    return bool(wanted) and any(wanted.get(k, v) != v for k, v in _of_vectors(answer).items())
+
+
+def _of_vectors(text: str) -> dict[frozenset[str], tuple[str, ...]]:
+    """Return the factors of products of two vectors, in their order if it counts."""
+    found = _VECTORS.findall(text) if "\\" in text else ()
+    return {frozenset((a, b)): (a, b) if sign == "\\times" else () for a, sign, b in found}
 
 
 def _as_stated(gold: str, answer: str, found: bool | None, on: Comparison) -> bool | None:

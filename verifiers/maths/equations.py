@@ -25,7 +25,7 @@ _NAME = re.compile(
     rf"|\|?(?:{_ADORNMENT})?"
     r"\{?[A-Z]{2,4}\}?\|?|\\text\{[^{}]*\}"
     r"|\([A-Za-z](?:,[A-Za-z])*\)|[A-Z]:[A-Z]|\\frac\{[A-Z]{2}\}\{[A-Z]{2}\}"
-    r"|\\frac\{(?:d|\\partial) ?[A-Za-z]\}\{(?:d|\\partial) ?[a-z]\}"
+    r"|\\frac\{d ?[A-Za-z]\}\{d ?[a-z]\}"
     r"|\\(?:alpha|beta|gamma|delta|theta|lambda|mu|phi|omega|min|max)|[A-Z]?[a-z]{2,15}"
 )
 _TERM = r"\d{0,4}(?:[a-z]|[A-Z]{2})"

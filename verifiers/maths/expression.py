@@ -47,7 +47,7 @@ _MOST_OPERANDS = 6
 _TRIGONOMETRIC = frozenset(("\\sin", "\\cos", "\\tan", "\\cot", "\\sec", "\\csc", "\\cis"))
 _CLOSING = {"(": ")", "{": "}", "[": "]"}
 _BEGIN = frozenset(
-    ("\\frac", "\\sqrt", "\\pi", "\\binom", "\\lfloor", "\\lceil",
+    ("\\frac", "\\sqrt", "\\pi", "\\binom", "\\mathbb", "\\lfloor", "\\lceil",
      *(f"\\{name}" for name in _SYMMETRIC),
      *(f"\\{name}" for name in (*GREEK, *FUNCTIONS)))
 )  # fmt: skip
@@ -295,6 +295,11 @@ class _Reader:
         if name == "\\binom":
             n = self.group("{", "}", depth)
             return binomial(n, self.group("{", "}", depth))
+        if name == "\\mathbb":
+            self.take("{")
+            letter = self.take()
+            self.take("}")
+            return Node("name", name=letter + self.subscript())
         if name[1:] in GREEK:
             found = name + self.subscript()
             while self.peek() == "'":
@@ -310,11 +315,11 @@ class _Reader:
 
     def symmetric(self, name: str, depth: int) -> Node:
         r"""Parse ``\gcd(a,b)`` as a name of its own, regardless of the order of its operands."""
-        operands: list[Node] = []
-        while self.take("," if operands else "(") and len(operands) < _MOST_OPERANDS:
+        self.take("(")
+        operands = [self.sum(depth + 1)]
+        while self.peek() in {",", ";"} and len(operands) < _MOST_OPERANDS:  # (12, 18) is (12;18)
+            self.take()
             operands.append(self.sum(depth + 1))
-            if self.peek() == ")":
-                break
         self.take(")")
         values = [node.value for node in operands if node.kind == "number"]
         if len(values) == len(operands) > 1:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
+import unicodedata
 from collections.abc import Callable
 
 from ..text.markup import TEXT, undelimited
@@ -26,6 +27,8 @@ _CHARACTERS = str.maketrans(
         "∧": r"\wedge ", "∨": r"\vee ", "：": ":", "、": ",",
         **dict.fromkeys("\u200b\u200e\u200f\u2060\ufeff\u00ad", ""),
         **{chr(0x1D7CE + n): str(n % 10) for n in range(50)},
+        **{chr(0x1D400 + n): chr(65 + n % 52 + 6 * (n % 52 > 25)) for n in range(104)},
+        "ℎ": "h", "℃": "°C", "℉": "°F",
         **{char: rf"\frac{{{top}}}{{{bottom}}}" for char, top, bottom in zip(
             "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞", "112131234151357", "233445555668888", strict=True)},
         **{chr(0x2460 + n): f"{n + 1}" for n in range(20)},
@@ -41,7 +44,7 @@ _RAISED_RUN = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿ]+")
 _RAISED_SIGN = re.compile("^[⁻⁺](?=[0-9])")
 _ROOT_OF = re.compile(r"([√∛])\s?(\d(?:[\d.]*\d)?)")  # √12 is no √1 times 2
 _COUNTED = re.compile(
-    r"(?<=\d)\s?(\\text\{\s?)?[个個只種种人次本条張张元岁页名位块円개명원]\s?(?(1)\})\Z"
+    r"(?<=\d)\s?(\\text\{\s?)?[个個只種种人次本条張张元岁年页名位块倍分円개명원]\s?(?(1)\})\Z"
 )
 _UNITS_ABROAD = {
     "厘米": "cm", "毫米": "mm", "千米": "km", "公里": "km", "米": "m", "千克": "kg", "公斤": "kg",
@@ -82,7 +85,7 @@ _FORMULA = re.compile(r"(?<!\\)\$(?=\S)((?:[^$\\]|\\.){1,500}?)(?<=\S)\$(?!\d)")
 _WORDED = re.compile(
     r"(?:\\[,;:! ]|\\displaystyle|\s)*\\text\s*\{\s*(-?\\?\$?\d[^{}]*)\}(?:\\[,;:! ]|[ .])*"
 )  # \text{12 apples}
-_UNIT_LETTERS = frozenset("mghlLsNJWVKC")
+_UNIT_LETTERS = frozenset("mghlLsNJWVKCM")
 _SET_BEFORE = re.compile(r"(?:\A|\\in)\s*\Z")  # 17 \mathbf{R} 2 is a quotient with its remainder
 _VALUE_BEFORE = re.compile(r"(?:[0-9})]|\\pi)(?:\\[,;: ]|[~\s]){0,4}$")
 _COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
@@ -95,7 +98,7 @@ _JOINER = re.compile(
 _OPERATOR = re.compile(
     r"\\(?:operatorname\*?|text|mathrm)\s*\{\s*"
     r"(sin|cos|tan|cot|sec|csc|arcsin|arccos|arctan|arccot|(?:arc)?c?tg|a?r?c?(?:sinh|cosh|tanh)"
-    r"|ln|log|exp|cis)\s*\}"
+    r"|ln|log|exp|cis|(?:gcd|lcm|max|min)(?=\s*\}\s*(?:\\left)?\s*\())\s*\}"
 )
 _THOUSANDS = re.compile(r"(?<![\d.^_])[1-9]\d{0,2}(?:(?:\{,\}|,?\\[,!] ?)\d{3})+(?!\d)")
 _HSPACE = re.compile(r"\\hspace\*?\{[^{}]{0,20}\}")
@@ -170,6 +173,20 @@ _BASE_WORDS = re.compile(
     r"(?<=[0-9A-Z})])(?:_\{?\\text\{ *(?P<word>[a-z]+) *\}\}?"
     r"| ?\(? ?(?:\\text\{ ?\(?)? ?(?:in )?base[- ]?\}? ?(?P<base>[a-z]+|\d{1,2})\)? ?\}?\)?)$"
 )
+
+
+_PAIR = r"[(\[][^()\[\]]*,[^()\[\]]*[)\]]"
+_PARTIAL = re.compile(
+    r"\\frac\{\\partial(?:\^\{?\d\}?)? ?([A-Za-z])\}"
+    r"\{((?:\\partial ?[a-z](?:\^\{?[2-9]\}?)? ?){1,3})\}"
+)
+_PARTIAL_NAME = re.compile(r"partial ?([a-z])(?:\^\{?(\d))?")
+
+
+def _indexed(found: re.Match[str]) -> str:
+    r"""Return ``\frac{\partial^2u}{\partial x^2}`` as ``u_{xx}``."""
+    by = (name * int(times or 1) for name, times in _PARTIAL_NAME.findall(found[2]))
+    return f"{found[1]}_{{{''.join(sorted(''.join(by)))}}}"
 
 
 def _cases(found: re.Match[str]) -> str:
@@ -258,6 +275,10 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("+", re.compile(r"(?:\A|(?<==)|(?<== ))\+-|\+/-"), r"\\pm "),
     ("inf", re.compile(r"(?<![A-Za-z\\])inf(?![A-Za-z])"), r"\\infty "),
     ("oo", re.compile(r"(?<![A-Za-z\\])oo(?![A-Za-z])"), r"\\infty "),
+    ("U", re.compile(rf"({_PAIR})\s?U\s?(?={_PAIR})"), r"\1\\cup "),  # (-oo,1]U(2,3)
+    ("(", re.compile(r"(?<![A-Za-z\\])(gcd|lcm|max|min)(?=\()"), r"\\\1"),
+    ("(", re.compile(r"(?<![A-Za-z\\])(floor|ceil)\(([^()]*)\)"), r"\\l\1 \2\\r\1 "),
+    ("\\partial", _PARTIAL, _indexed),
     ("{}^", re.compile(r"\{\}(?=\^\s*\{?\s*\\circ)"), ""),
     ("\\circ", re.compile(r"\s*\^\s*(?:\{\s*\\circ\s*\}|\\circ)"), "°"),
     ("sqrt", re.compile(r"(?<![A-Za-z\\])sqrt ?(\d+)(?![\d.])"), r"\\sqrt{\1}"),
@@ -276,6 +297,7 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
         re.compile(r"(?:(?<!\\)\\|(?<=\\in)\s?)([ZRNQ])(?![A-Za-z'(])"),
         r"\\mathbb{\1}",
     ),
+    ("\\mathbb", re.compile(r"\\mathbb\{Z\}/(\d+|[a-z])\\mathbb\{Z\}"), r"\\mathbb{Z}_{\1}"),
     (
         "\\{",  # (0,2)-\{1\}; the braces of (x+1)-\{x\} may be a fractional part
         re.compile(r"(\\mathbb\{[A-Z]\}|[)\]](?= ?- ?\\\{-?[\d\\])) ?- ?(?=\\\{)"),
@@ -375,6 +397,7 @@ def respell(text: str) -> str:
     if "{cases}" in text:
         text = _SYSTEM.sub(lambda found: re.sub(r"\\\\", ",", found[1]), text)
     if not text.isascii():
+        text = unicodedata.normalize("NFC", text)
         text = _RAISED_SIGN.sub(lambda sign: "-" if sign[0] == "⁻" else "", text)
         text = _ROOT_OF.sub(lambda found: f"\\sqrt{'[3]' * (found[1] == '∛')}{{{found[2]}}}", text)
         text = _RAISED_RUN.sub(lambda run: f"^{{{run.group().translate(_RAISED)}}}", text)

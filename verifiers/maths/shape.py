@@ -317,20 +317,21 @@ def _signed(text: str, mark: str, sign: str) -> str:
 
 _RUN = re.compile("[A-Za-z]+")
 _LETTER = re.compile("(?<![A-Za-z])[A-Za-z](?![A-Za-z])")
-_WORDS = re.compile(r"[A-Za-z][A-Za-z' .\-]*")
+_WORDS = re.compile(r"[^\W\d_](?:[^\W\d_]|[' .。\-])*")  # of any script
 
 
 def words_of(text: str) -> str:
     r"""Return the words of a text that has only words, in lower case, else the empty string.
 
-    Words stand in ``\text{}`` or are bare; ``abc`` is a product (see :func:`is_word`). Capitals
-    keep their case: ``HHT``, ``IV``. An article at the start is left out.
+    Words stand in ``\text{}`` or are bare; ``abc`` is a product (see :func:`is_word`), and no
+    script but the Latin one writes products. Capitals keep their case: ``HHT``, ``IV``. An article
+    at the start is left out.
     """
     plain = unwrap_text(text)
     if not _WORDS.fullmatch(plain) or (plain != text and _LETTER.search(blank_text(text))):
         return ""
-    words = plain.strip(" .").split()
-    if plain == text:
+    words = plain.strip(" .。").split()
+    if plain == text and text.isascii():
         runs = _RUN.findall(text)
         if not (is_word(runs[0]) if len(runs) == 1 else max(map(len, runs)) > 3):
             return ""

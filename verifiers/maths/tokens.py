@@ -26,7 +26,7 @@ _TOKEN = re.compile(
     r"(?P<number>[1-9]\d{0,2}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)"
     r"|\\(?P<command>[A-Za-z]+)"
     rf"|(?P<function>{'|'.join(FUNCTIONS)})|(?P<letter>[A-Za-z])"
-    r"|(?P<sign>[-+*/^_(){}\[\]|!'=°,])|(?P<space> )",
+    r"|(?P<sign>[-+*/^_(){}\[\]|!'=°,;])|(?P<space> )",
     re.ASCII,
 )
 _RUN = re.compile(r"\\[A-Za-z]+|[A-Za-z]{2,}")

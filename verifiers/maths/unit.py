@@ -22,6 +22,7 @@ _SYMBOLS = {
     "°F": "fahrenheit", "°": "degree", "¢": "1/100 dollar", "GB": "GB", "MB": "MB", "KB": "KB",
     "kB": "KB", "TB": "TB", "B": "byte", "pc": "pc",
     "AU": "149597870700 m", "Å": "1/10000000000 m", "dB": "dB", "bar": "100000 kg m^-1 s^-2",
+    "M": "1000 mol m^-3", "Nm": "kg m^2 s^-2",
 }  # fmt: skip
 _WORDS = {
     "inch": "127/5000 m", "in": "127/5000 m", "foot": "381/1250 m", "ft": "381/1250 m",
@@ -49,7 +50,7 @@ _WORDS = {
 _PREFIXES = {"n": -9, "μ": -6, "m": -3, "k": 3, "M": 6, "G": 9, "c": -2, "d": -1}
 _PREFIXED = frozenset((
     "m", "g", "s", "L", "l", "N", "J", "W", "V", "A", "Hz", "Pa", "Ω", "eV", "mol", "cal",
-    "pc", "bar",
+    "pc", "bar", "M",
 ))  # fmt: skip
 _PREFIX_WORDS = {
     "nano": -9,
@@ -90,7 +91,7 @@ _SHORT_UNITS = frozenset((
     "cm", "mm", "km", "kg", "mg", "ml", "mL", "lb", "lbs", "oz", "ft", "in", "mi", "yd", "sq", "hr",
     "hrs", "min", "sec", "deg", "day", "cup", "men", "mph", "kph", "usd", "eur", "USD", "EUR",
     "GBP", "pct", "per", "m/s", "kWh", "km/h", "Hz", "kHz", "kW", "MW", "kJ", "Pa", "kPa", "mol",
-    "of",
+    "of", "Nm", "g/cm", "g/mL", "g/L", "g/mol", "J/mol", "J/kg", "N/m", "mol/L",
 ))  # fmt: skip
 # Words that are no part of a name: they join, compare, compute, hedge or deny.
 _OPERATING = frozenset((
@@ -168,7 +169,9 @@ def read_unit(text: str) -> str | None:
     first = first.split("^")[0]
     signed = bool(re.search(r"[°ΩμÅ¢]|\^-", name)) and _known(name) is not None
     first = first.lower() if first.isupper() and first.lower() in _SHORT_UNITS else first
-    if bare and len(first.split("/")[0]) < 4 and first not in _SHORT_UNITS and not signed:
+    head, _, below = first.partition("/")
+    ratio = below and head in _SHORT_UNITS and _known(name) is not None  # km/s
+    if bare and len(head) < 4 and first not in _SHORT_UNITS and not signed and not ratio:
         return None  # 5xy is five times x times y
     if _known(name) is not None:
         return name

@@ -136,7 +136,8 @@ def _difference(answer: Node, integrand: Node, written: str, variable: str) -> s
             return f"its derivative is not the integrand at {variable} = {at:.2f}"
     if len(both) < _ENOUGH:
         return "its derivative has too few values"
-    point = next(p for p in points(names(integrand) | {variable}) if p[variable] == both[0])
+    held = names(integrand) | names(slope) | {variable}  # the constant too: of \ln|Cx|
+    point = next(p for p in points(held) if p[variable] == both[0])
     if not same_beyond(integrand, slope, point):
         return "its derivative is the integrand but for a small term"
     return None

@@ -54,6 +54,7 @@ _MULTIPLIER = re.compile(
 )
 
 
+_MORE_DIGITS = re.compile(r"\{?,\}?\d{3}(?!\d)")  # \boxed{42},000
 _UNIT = re.compile(
     r"[\s$}~]{0,4}(?:\\[)\],; ]\s?)?"
     r"((?:(?:square|cubic|sq)\.?\s)?(?!(?:in|units?)\b)(?:[A-Za-z]{2,12}|[mgsL](?=[/^²³]|[\s.$)]*(?:\Z|\n)))(?:\^\{?[23]\}?|[²³])?"
@@ -182,6 +183,8 @@ def _after(text: str, end: int, formula: bool) -> str | None:
     worded = unwrap_text(rest)
     if _SHARE.match(worded):
         return "\\%"
+    if glued and _MORE_DIGITS.match(rest):
+        return None
     multiplier = _MULTIPLIER.match(worded)
     if multiplier:
         return f"\\text{{ {multiplier[1] or multiplier[2]}}}"
@@ -200,7 +203,7 @@ def _after(text: str, end: int, formula: bool) -> str | None:
     if first == "\\":
         return "" if second in "()[]$%&,;:! " else None
     if not formula and not glued:
-        return None if first in "/^_×·÷" else ""
+        return None if first in "+±/^_×·÷" else ""
     if first in "-−–":
         return None if second.isalnum() or second in "\\({" or (formula and second == " ") else ""
     if first == "*":

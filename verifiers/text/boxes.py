@@ -7,7 +7,7 @@ import re
 
 from .answer import Answer
 from .beside import beside, unit_after
-from .hedging import denied
+from .hedging import OR_OTHER, denied
 from .markup import undelimited, unwrap_text
 
 _BOX_TOKEN = re.compile(r"\\(?:boxed|fbox)\s{0,8}\{|\\.|[{}]", re.DOTALL)
@@ -22,12 +22,6 @@ _AMOUNT = re.compile(  # of the box beside which a unit is read: it has none of 
     r"(?:[\d.+*/^_{}() −-]|(?<=\d),(?=\d{3})|\\[,! ]"
     r"|\\(?:[dt]?frac|sqrt|pi|times|cdot|left|right)(?![A-Za-z]))+"
 )
-_OR_OTHER = re.compile(
-    r"[\s$.,)(，]{0,4}(?:\bor\s{1,3}|(?:或者?|还是)\s{0,3})(?:(?:maybe|perhaps|possibly|even)\s{1,3})?\(?(?:\$|\\\()?"
-    r"(-?\d[\d,./]*(?:\\?%)?(?![A-Za-z\d^_(])|-?\\(?:[dt]?frac|sqrt|pi)(?:(?!\\\)|[$\n]).){0,30}"
-    r"|[A-Z][\w'’-]*+)"
-)
-
 _OTHER_OR = re.compile(  # 5 or \boxed{6}
     r"(?<![\w.,/\\^}])(-?\d[\d,./]{0,20}(?:\\?%)?|[A-H])[$)]{0,2},?\s{1,3}or\s{1,3}\$?\Z"
 )
@@ -104,7 +98,7 @@ def last_box(text: str) -> tuple[Answer, int] | None:
     if len(contents) == 1 or len(run) == 1:
         contents = [_joined(around[0], contents[0], around[1])]
         after = unwrap_text(text[end : end + _WIDEST_GAP])
-        other = _OR_OTHER.match(after) if len(run) == 1 else None
+        other = OR_OTHER.match(after) if len(run) == 1 else None
         contents += [other[1]] if other else []
         first = _OTHER_OR.search(unwrap_text(text[max(0, start - _WIDEST_GAP) : start]))
         if first and len(run) == 1 and not other:

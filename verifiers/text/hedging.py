@@ -32,6 +32,10 @@ _ONE_OF_SEVERAL = (
     r"|\d[:–—]\Z|\d,\s{0,2}(?:\.{3}|…|\\[lc]?dots),?\s{0,2}\Z"
     r"|\d[^\n]{0,20}\s\(?[b-h][.)][ \t$*]{1,4}\Z"  # a) 4 b) 5
 )
+_DENIED_ABROAD = (
+    r"\bn['’]est\s+pas|\b(?:no\s+es|não\s+é|non\s+è|nicht|не)(?!\w)"
+    r"|不(?:可能|会)?(?:是|为|等于)|并非"
+)
 _DENIED = (
     r"(?:\b(?:not|never|neither|nor|cannot)\b|n['’]t\b|≠|!=|\\neq?)\s{0,4}"
     r"(?:(?:be|equal|to|the|number|answer|is)\s{1,4}){0,4}[-+$*\\({]{0,4}\Z"
@@ -39,7 +43,7 @@ _DENIED = (
     rf"|\bif\s[^.,\n]{{1,24}}\sw(?:ere|as){_OPEN}"
     rf"|\bwhether\s+(?:it|this|that|the\s+answer)(?:['’]s|\s+is){_OPEN}"
     rf"|\b(?:impossible|unable|hard|difficult)\s+to\s+\w{{2,10}}{_OPEN}"
-    rf"|(?:不(?:可能|会)?(?:是|为|等于)|并非|第|\bn['’]est\s+pas|\b(?:no\s+es|não\s+é|non\s+è|nicht|не)(?!\w)){_OPEN}"
+    rf"|(?:{_DENIED_ABROAD}|第){_OPEN}"
     r"|\b(?:excluding|except|without|unlike|longer|hardly|barely|not\s+(?:quite|even)|near(?:ly)?|almost|far\s+from|instead\s+of|"
     r"close\s+to|(?:other|rather)\s+than|alternatively|(?:any|anything|all|nothing)\s+but|differs?\s+from|"
     r"(?:starting|beginning|begins|starts)\s+(?:with|at|from)|such\s+as|e\.g\.,?|for\s+(?:example|"
@@ -275,36 +279,16 @@ _DENIED_BEFORE = re.compile(
     r"(?:(?:\b(?:not|never|cannot)|n['’]t)(?:\s+(?:be|equal(?:\s+to)?))?"
     r"|\b(?:(?:rather|other)\s+than|instead\s+of|anything\s+but|differs?\s+from)"
     r"|(?:wrong|incorrect)\s+answer(?:\s+(?:is|would\s+be))?:?"
-    r"|\b(?:n['’]est\s+pas|no\s+es|não\s+é|non\s+è|nicht|не)|不(?:可能|会)?(?:是|为|等于)|并非)"
-    r"[\s$*]{0,4}\Z",
+    rf"|{_DENIED_ABROAD})[\s$*]{{0,4}}\Z",
     re.IGNORECASE,
 )
-_DENYING = (
-    "not",
-    "never",
-    "n't",
-    "n’t",
-    "wrong",
-    "correct",
-    "than",
-    "instead",
-    "but",
-    "differ",
-    "est pas",
-    "no es",
-    "não",
-    "non",
-    "nicht",
-    "не",
-    "不",
-    "并非",
-)  # one is in what that matches
 _DENIED_AFTER = re.compile(
     r"[\s$*)]{0,4}(?:(?:the\s(?:final\s)?answer)?\?(?!\s{0,3}(?:yes|correct|indeed)\b)"
     r"|(?:is|was|(?:must|would)\s+be|seems|looks)\s+(?:(?:the|an?)\s+)?"
     r"(?:wrong|incorrect|false|not\s+(?:right|correct|it|the))\b"
     r"|(?:is|was|does|ca)n['’]t\s+(?:be\s+)?(?:right|correct|it|the|work)\b"
     r"|cannot\s+be\s+(?:right|correct|it|the)\b|does\s+not\s+work\b"
+    r"|,?\s?unless\b|,?\s?or\s(?:so|more|less|fewer|greater)[\s.!)]{0,4}(?:\Z|\n)"
     r"|(?:吗|？)(?![？\s]{0,3}(?:是|对|正确))|(?<!\n)[，,。]?(?:这|那)?是?(?:错(?:[误的了。，.!！]|\Z)|不对|不正确|不是(?:正确)?的?答案)|ではありません|[가이]?\s?아[니닙]"
     r"|\.?\s{0,3}(?:(?:but|no|wait|actually|hmm|oops|sorry),?\s{1,3}){0,2}"
     r"(?:that|this|it|which)(?:\s+is|\s+was|['’]s)\s+(?:wrong|incorrect|false|mistaken|"
@@ -337,13 +321,20 @@ _CORRECTED_IN_CHINESE = re.compile(
 )
 
 
+OR_OTHER = re.compile(
+    r"[\s$.,)(，—–-]{0,4}(?:\b[Oo]r\s{1,3}|(?:或者?|还是)\s{0,3})(?:(?:maybe|perhaps|possibly|even)\s{1,3})?\(?(?:\$|\\\()?"
+    r"(-?\d[\d,./]*(?:\\?%)?(?![A-Za-z\d^_(])|-?\\(?:[dt]?frac|sqrt|pi)(?:(?!\\\)|[$\n]).){0,30}"
+    r"|(?!I\b)[A-Z][\w'’-]*+)"
+)
+"""Another answer after one: ``or 6``."""
+
+
 def denied(text: str, start: int, end: int) -> bool:
     """Return whether the words beside a box, ``text[start:end]``, say that it is not the answer."""
     before = unwrap_text(text[max(0, start - _REACH) : start])
     after = unwrap_text(text[end : end + 2 * _REACH])
-    low = before.lower()
-    denying = any(word in low for word in _DENYING) and _DENIED_BEFORE.search(before)
-    if denying or _DENIED_AFTER.match(after[:_REACH]):
+    near = max(0, len(before) - _WORDS_REACH)
+    if _DENIED_BEFORE.search(before, near) or _DENIED_AFTER.match(after[:_REACH]):
         return True
     other = _CORRECTED.match(after) or _CORRECTED_IN_CHINESE.match(after)
     return other is not None and other[2] not in re.findall(

@@ -7,8 +7,8 @@ import re
 
 from .answer import MAX_ANSWER, Answer
 from .fences import fenced_blocks
-from .hedging import denied, retracted, supposed
-from .markup import DELIMITERS, blank_text
+from .hedging import OR_OTHER, denied, retracted, supposed
+from .markup import DELIMITERS, TAGS, blank_text
 
 _LEAD = (
     r"(?:(?:so|thus|hence|therefore),?\s{1,3})?(?:(?:the|my|our)\s{1,3})?"
@@ -170,6 +170,7 @@ def _value(rest: str) -> Answer:
     clause = _CLAUSE.search(sentence)
     if clause:
         sentence, end = sentence[: clause.start()], clause.start()
+    sentence = TAGS.sub("", sentence) if "</" in sentence else sentence
     return _stood_by(rest, sentence.strip(" *`✅✓✔\ufe0f"), end)
 
 
@@ -191,7 +192,8 @@ def _closing(text: str, left: str, right: str) -> int:
 def _stood_by(text: str, answer: str, end: int) -> Answer:
     if retracted(text, end):
         return Answer(None, reason="the answer is questioned or taken back")
-    return Answer(answer)
+    other = OR_OTHER.match(text, end, end + _WIDEST_GAP)  # 5. Or 6.
+    return Answer(f"{answer} or {other[1]}" if other else answer)
 
 
 _BOLD = re.compile(r"\s*\*\*([^*]+)\*\*\s*")

@@ -33,6 +33,8 @@ _SIZE = re.compile(
 _FORMULA_SIGN = re.compile(r"(?<!\\)\$|\\[()\[\]]")
 _SPACING = re.compile(r"\\[,;:! ]|\\q?quad(?![A-Za-z])|(?<!\\)~|\xa0")
 _BOLD = re.compile(r"(?<![\w)])(?:\*\*|__)|(?:\*\*|__)(?![\w(])")
+TAGS = re.compile(r"</?(?:b|strong|em|i|u)>")
+"""HTML's bold print and the like."""
 _NESTED = 4
 
 
@@ -63,7 +65,8 @@ def blank_text(text: str) -> str:
 
 
 def unbold(text: str) -> str:
-    """Remove Markdown's ``**`` and ``__``, but not the power of ``2**5`` or ``a__b``."""
+    """Remove Markdown's ``**`` and ``__``, but not the power of ``2**5`` or ``a__b``; and tags."""
+    text = TAGS.sub("", text) if "<" in text else text
     return _BOLD.sub("", text) if "**" in text or "__" in text else text
 
 

@@ -55,11 +55,12 @@ def last_number(text: str) -> Answer | None:
     if denied and found and found.text:
         return found._replace(text=found.text + denied[0].rstrip(". \n"))
     rounded = "approx" in text[-80:] or "≈" in text[-80:]  # $\sqrt{3} \approx 1.73$
-    formula = _closing_formula(text) if rounded else None
+    number = found is not None and found.text is not None
+    formula = None if number and not rounded else _closing_formula(text)
     if found is not None and found.text is not None and formula is None:
         label = text.strip().removesuffix(".").removesuffix(found.text)
         return found._replace(label=label) if _OPTION_LABEL.fullmatch(label) else found
-    return formula or _closing_formula(text) or _bare(text) or found
+    return formula or _bare(text) or found
 
 
 _FUNCTION = re.compile(r"\\[A-Za-z]+|(?<![A-Za-z])(?:sin|cos|tan|log|ln|exp|sqrt|pi)(?![A-Za-z])")

@@ -22,7 +22,7 @@ from rich.table import Table
 from typer import Option
 
 from .sandbox.redaction import hide
-from .verifiers.visible import visible, visible_json
+from .verifiers.visible import escape_invisible, visible_json
 
 out = Console()
 err = Console(stderr=True)
@@ -39,13 +39,13 @@ def say(text: str, *, to: Console = out) -> None:
     What a model or a program wrote goes through ``one_line`` first. Complaints may quote what was
     given, so they are shown without secrets.
     """
-    shown = visible(hide(text) if to is err else text)
+    shown = escape_invisible(hide(text) if to is err else text)
     to.print(shown, markup=False, highlight=False, soft_wrap=True)
 
 
 def cell(text: str) -> str:
     """Return a cell that shows a text verbatim: names and reasons may contain brackets."""
-    return escape(visible(text))
+    return escape(escape_invisible(text))
 
 
 def add_row(table: Table, *cells: str) -> None:

@@ -40,7 +40,7 @@ from .sandbox import (
 from .sandbox.backends.registry import BACKENDS
 from .sandbox.diagnostics.bench import BARE, bare, single, two_party
 from .sandbox.images.description import shipped_images
-from .verifiers.visible import one_line, visible
+from .verifiers.visible import escape_invisible, one_line
 
 sandbox_app = typer.Typer(
     help="Build the image, check the isolation, measure speed, run a file.",
@@ -295,7 +295,7 @@ def _read(file: Path, remedy: str) -> str:
 def _writable(text: str, stream: TextIO) -> str:
     """Escape what the stream's encoding lacks, and what a terminal would obey."""
     encoding = stream.encoding or "utf-8"
-    text = visible(text) if stream.isatty() else text
+    text = escape_invisible(text) if stream.isatty() else text
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 

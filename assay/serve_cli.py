@@ -20,7 +20,7 @@ from .console import err, naming_the_port, say
 from .envs import make
 from .extras import needing
 from .naming import found_here
-from .verifiers.visible import visible
+from .verifiers.visible import escape_invisible
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -169,7 +169,7 @@ class _Visible(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Format a record."""
-        return visible(super().format(record))
+        return escape_invisible(super().format(record))
 
 
 def _log_to_stderr(*, access: bool) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..verifiers import Status, Verdict, Verifier
-from ..verifiers.judges.known import Known, read_known, shown_part
+from ..verifiers.judges.judge_reference import JudgeReference, read_judge_reference, shown_part
 from ..verifiers.judges.prompt import CONTROL
 from ..verifiers.memo import Memo
 from ..verifiers.text.extract import final_answer
@@ -81,7 +81,7 @@ class PolicyJudge(Verifier):
     def check_reference(self, reference: Any) -> str | None:
         """Require a reference whose reply could itself be judged."""
         try:
-            known = read_known(reference)
+            known = read_judge_reference(reference)
             if not known.answer:
                 return 'there is no reply to compare with: give it as "answer"'
             self._shown(known.answer)
@@ -148,7 +148,7 @@ class PolicyJudge(Verifier):
         fault = self.check_reference(reference)
         if fault is not None:
             return Verdict.fault(Status.BAD_GOLD, fault)
-        known = read_known(reference)
+        known = read_judge_reference(reference)
         other = self._shown(known.answer)
         try:
             shown = self._shown(reply)
@@ -165,7 +165,7 @@ class PolicyJudge(Verifier):
             raise ValueError(f"it holds {mark!r:.80}, which sets parts of the judge's task apart")
         return shown
 
-    def _orders(self, known: Known, one: str, other: str) -> tuple[str, str]:
+    def _orders(self, known: JudgeReference, one: str, other: str) -> tuple[str, str]:
         ask = functools.partial(pairwise_prompt, self.template, known.question)
         return ask(one, other), ask(other, one)
 

@@ -30,7 +30,7 @@ from rich.table import Column
 
 from ..envs import Counts
 from ..sandbox.pool.threads import Threads
-from ..verifiers.visible import visible
+from ..verifiers.visible import escape_invisible
 from .records import FILE, SAMPLES, StepLines, WatchWarning, finite, read_about
 from .tasks import Rollout, inner_rollout
 
@@ -135,7 +135,7 @@ class OnlineTracker:
         columns = ["kept_as", "prompt", "text", "reward", "status", "advantage"]
         lines = [{**group, **reply} for group in groups for reply in group["replies"]]
         data = [[line[name] for name in columns] for line in lines]
-        data = [[visible(v) if isinstance(v, str) else v for v in line] for line in data]
+        data = [[escape_invisible(v) if isinstance(v, str) else v for v in line] for line in data]
         self._run.log({"samples": self._module.Table(columns=columns, data=data)}, step=step)
 
     def close(self) -> None:
@@ -214,7 +214,7 @@ def _numbers(row: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _indented(text: str) -> str:
-    return "\n".join("    " + line for line in visible(text).split("\n"))
+    return "\n".join("    " + line for line in escape_invisible(text).split("\n"))
 
 
 class MetricsLog:

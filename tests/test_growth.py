@@ -31,8 +31,8 @@ from assay.verifiers.catalogue import examples
 from assay.verifiers.form.call_text import WAYS
 from assay.verifiers.instructions import CONSTRAINTS
 from assay.verifiers.judges.grammar import Grammar
-from assay.verifiers.judges.known import shown_part
-from assay.verifiers.judges.prompt import filled
+from assay.verifiers.judges.judge_reference import shown_part
+from assay.verifiers.judges.prompt import fill_template
 from assay.verifiers.maths.worker import WorkerLimits
 
 FIRST, STEEPEST, TRIES = 2**12, 4**1.5, 12
@@ -160,7 +160,9 @@ def others(_):
         "message": websocket.parse_message,
         "reply in a message": in_a_message,
         "judge's reply": lambda text: shown_part(text, thoughts=True, longest=10**9),
-        "judge's prompt": lambda t: filled("{reply} {question}", {"reply": t, "question": "?"}),
+        "judge's prompt": lambda t: fill_template(
+            "{reply} {question}", {"reply": t, "question": "?"}
+        ),
     }
     for form in ('["value", TEXT]', "TEXT", '["value", [TEXT]]', '["value", {"set": [TEXT]}]'):
         found[f"calls {form}"] = functools.partial(calls, form=form)

@@ -17,7 +17,7 @@ from .verifier import Verifier
 
 
 @dataclass(frozen=True)
-class Loser:
+class CounterExample:
     """A reply that does not get full marks.
 
     Attributes:
@@ -46,7 +46,7 @@ class Example:
     verifier: Verifier
     reference: Any
     wins: tuple[str, ...]
-    loses: tuple[Loser, ...]
+    loses: tuple[CounterExample, ...]
     bad_references: tuple[Any, ...] = ()
 
     @property
@@ -61,7 +61,7 @@ class Example:
             Verifier.from_json(row["verifier"]),
             row.get("reference"),
             tuple(row["wins"]),
-            tuple(Loser(**loser) for loser in row.get("loses", ())),
+            tuple(CounterExample(**loser) for loser in row.get("loses", ())),
             tuple(row.get("bad_references", ())),
         )
 

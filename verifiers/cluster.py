@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .verdict import Status, Verdict
-from .verifier import Verifier, isolated, same_length
+from .verifier import Verifier, isolated_verdicts, same_length
 
 
 class RayVerifier(Verifier):
@@ -159,4 +159,4 @@ class _Judge:
 
     def judge(self, replies: list[str], references: list[Any]) -> list[Verdict]:
         """Judge one piece of a batch."""
-        return isolated(self.verifier, replies, references)
+        return isolated_verdicts(self.verifier, replies, references)

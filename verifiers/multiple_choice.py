@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from string import ascii_uppercase
 from typing import Any
 
-from .shown import shown
+from .shown import safe_repr
 from .text.labels import without_choice_label
 from .text.markup import strip_markup
 from .text.read_answer import read_answer
@@ -71,13 +71,13 @@ class MultipleChoice(Verifier):
         if not isinstance(reference, dict):
             reference = {"answer": reference}
         if "answer" not in reference or set(reference) - {"answer", "options"}:
-            return f"expected an answer, and perhaps options, got {shown(reference)}"
+            return f"expected an answer, and perhaps options, got {safe_repr(reference)}"
         answer = reference["answer"]
         letters = answer if isinstance(answer, list) else [answer]
         if not letters or not all(_is_letter(letter) for letter in letters):
-            return f"the answer must be one of A to Z, or a list of them, got {shown(answer)}"
+            return f"the answer must be one of A to Z, or a list of them, got {safe_repr(answer)}"
         if len(set(letters)) < len(letters):
-            return f"the answer has a letter twice: {shown(answer)}"
+            return f"the answer has a letter twice: {safe_repr(answer)}"
         return _fault_of_options(reference["options"], letters) if "options" in reference else None
 
     def winning_reply(self, reference: Any) -> str | None:
@@ -122,14 +122,14 @@ def _is_letter(value: Any) -> bool:
 
 def _fault_of_options(options: Any, letters: list[str]) -> str | None:
     if not isinstance(options, list | dict) or not options or len(options) > len(ascii_uppercase):
-        return f"options must be a list or an object of 1 to 26, got {shown(options)}"
+        return f"options must be a list or an object of 1 to 26, got {safe_repr(options)}"
     if isinstance(options, dict) and not all(_is_letter(letter) for letter in options):
-        return f"options must be by letters from A to Z, got {shown(list(options))}"
+        return f"options must be by letters from A to Z, got {safe_repr(list(options))}"
     texts = _options({"options": options})
     if not all(texts.values()):
-        return f"an option is empty: {shown(options)}"
+        return f"an option is empty: {safe_repr(options)}"
     if len(set(texts.values())) < len(texts):
-        return f"two options are the same: {shown(options)}"
+        return f"two options are the same: {safe_repr(options)}"
     missing = [letter for letter in letters if letter not in texts]
     return f"there is no option {missing[0]}" if missing else None
 

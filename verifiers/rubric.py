@@ -15,7 +15,7 @@ from .verifier import (
     VerifierLike,
     as_verifier,
     checked_range,
-    isolated,
+    isolated_verdicts,
     same_length,
 )
 
@@ -91,7 +91,9 @@ class Rubric(Verifier):
     def verify_many(self, replies: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
         """Judge the batch with each part in turn, then weigh."""
         same_length(replies, references)
-        columns = {n: isolated(part, replies, references) for n, part in self.parts.items()}
+        columns = {
+            n: isolated_verdicts(part, replies, references) for n, part in self.parts.items()
+        }
         names = tuple(columns)
         return [
             self._weighed(dict(zip(names, row, strict=True)))

@@ -7,7 +7,7 @@ import unicodedata
 from collections import Counter
 from typing import Any, Literal
 
-from .shown import shown
+from .shown import safe_repr
 from .text.answer import MAX_ANSWER
 from .text.markup import strip_markup
 from .text.read_answer import read_answer
@@ -59,11 +59,11 @@ class ShortAnswer(Verifier):
         """Require texts with a letter or digit."""
         for answer in reference if isinstance(reference, list) else [reference]:
             if not isinstance(answer, str):
-                return f"an answer must be text, got {shown(answer)}"
+                return f"an answer must be text, got {safe_repr(answer)}"
             if len(answer) > MAX_ANSWER:
                 return f"an answer has at most {MAX_ANSWER} characters, got {len(answer)}"
             if not _tokens(answer):
-                return f"an answer needs a letter or a digit, got {shown(answer)}"
+                return f"an answer needs a letter or a digit, got {safe_repr(answer)}"
         return None
 
     def winning_reply(self, reference: Any) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 
-def shown(value: Any, most: int = 80) -> str:
+def safe_repr(value: Any, most: int = 80) -> str:
     """Return the first characters of a value's ``repr``, without raising.
 
     Example:

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from ..sandbox.redaction import redact
 from .nearest import did_you_mean
-from .shown import shown
+from .shown import safe_repr
 from .verdict import Status, Verdict
 
 _KINDS: dict[Any, type[Verifier]] = {}
@@ -161,7 +161,9 @@ class Verifier:
         """Return the verdict, or ``verifier_error`` if it is invalid or out of range."""
         if not isinstance(verdict, Verdict):
             kind = type(self).__name__
-            raise TypeError(f"{kind} must return a Verdict for each reply, got {shown(verdict)}")
+            raise TypeError(
+                f"{kind} must return a Verdict for each reply, got {safe_repr(verdict)}"
+            )
         score, (low, high) = verdict.score, self.score_range
         if score is None or low <= score <= high:
             return verdict
@@ -196,7 +198,7 @@ def checked(verifier: Verifier, replies: Sequence[str], references: Sequence[Any
     return [verifier._in_range(verdict) for verdict in found]
 
 
-def isolated(
+def isolated_verdicts(
     verifier: Verifier, replies: Sequence[str], references: Sequence[Any]
 ) -> list[Verdict]:
     """Judge a batch; what ``verify_many`` raises for one reply costs no other its verdict."""
@@ -205,8 +207,8 @@ def isolated(
     except Exception as error:
         half = len(replies) // 2
         if half:
-            first = isolated(verifier, replies[:half], references[:half])
-            return first + isolated(verifier, replies[half:], references[half:])
+            first = isolated_verdicts(verifier, replies[:half], references[:half])
+            return first + isolated_verdicts(verifier, replies[half:], references[half:])
         return [Verdict.from_error(error)] * len(replies)
 
 
@@ -260,7 +262,7 @@ class FunctionVerifier(Verifier):
         except (TypeError, ValueError) as error:
             raise TypeError(
                 "a reward function must return a bool, a number or a Verdict, "
-                f"got {shown(found)} from {self.to_json()['function']!r}"
+                f"got {safe_repr(found)} from {self.to_json()['function']!r}"
             ) from error
         if score == self.score_range[1]:
             return Verdict(Status.CORRECT, score)
@@ -320,7 +322,9 @@ def checked_range(name: str, pair: Any) -> tuple[float, float]:
         low, high = pair
         if all(isinstance(n, int | float) and math.isfinite(n) for n in pair) and low < high:
             return (float(low), float(high))
-    raise ValueError(f"{name} must be two finite numbers, the lower one first, got {shown(pair)}")
+    raise ValueError(
+        f"{name} must be two finite numbers, the lower one first, got {safe_repr(pair)}"
+    )
 
 
 def _refuse_flags(kind: type[Verifier], options: Mapping[str, Any]) -> None:

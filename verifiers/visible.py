@@ -13,7 +13,7 @@ _ODD = re.compile(
 )
 
 
-def visible(text: str) -> str:
+def escape_invisible(text: str) -> str:
     r"""Show what cannot be seen as an escape, such as ``\x1b``; tabs and newlines stay."""
     return _ODD.sub(lambda m: _escape(ord(m[0])), text.replace("\r\n", "\n"))
 
@@ -26,7 +26,7 @@ def visible_json(value: Any, *, indent: int | None = None) -> str:
 
 def one_line(text: str) -> str:
     r"""Show a text on one line, its newlines as ``\n``: it cannot pass for a line of another's."""
-    return visible(text).replace("\n", "\\n")
+    return escape_invisible(text).replace("\n", "\\n")
 
 
 def shortened(text: str, most: int) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from ..envs import Conversation, Source, State, Task, TextEnv, Turn
 from ..extras import needing
 from ..verifiers import Status, Verdict, Verifier
-from ..verifiers.text.words import sendable
+from ..verifiers.text.words import replace_surrogates
 from .judging import RewardFault
 
 Connect = Callable[[], Any]
@@ -213,7 +213,7 @@ class OpenEnvEnv(TextEnv):
         """Take the server's step."""
         session: Session = state.data
         try:
-            action = self.action(sendable(reply))
+            action = self.action(replace_surrogates(reply))
         except Exception as error:  # "[]" for an object, brackets a thousand deep
             session.close()
             return Turn.end(Verdict.wrong(_named(error), status=Status.UNPARSEABLE))

@@ -13,7 +13,7 @@ from typing import Any
 from ..envs import Rows, Task, TextEnv
 from ..sandbox.extras import missing_package
 from ..verifiers import Status, Verdict, Verifier
-from ..verifiers.text.words import sendable
+from ..verifiers.text.words import replace_surrogates
 from ..verifiers.verifier import same_length
 from .judging import judge_replies, rows_of, verifier_of
 
@@ -319,7 +319,7 @@ def _trace(task: Any, reply: str) -> Any:
     )
     before = [SystemMessage(content=data.system_prompt)] if data.system_prompt else []
     asked = [UserMessage(content=data.prompt)] if isinstance(data.prompt, str) else data.prompt
-    said = AssistantMessage(content=sendable(reply))
+    said = AssistantMessage(content=replace_surrogates(reply))
     for message in [*before, *asked, said]:
         parent = len(trace.nodes) - 1 if trace.nodes else None
         node = vf.MessageNode(parent=parent, message=message, sampled=message is said)

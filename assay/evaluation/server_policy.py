@@ -15,7 +15,7 @@ from ..envs.trl.tools import text_of
 from ..extras import needing
 from ..sandbox.pool.threads import Threads
 from ..sandbox.redaction import redact
-from ..verifiers.text.words import sendable
+from ..verifiers.text.words import replace_surrogates
 from .eval_policy import Request, Response
 
 _OF_ONE = frozenset({400, 413, 414, 422, 431, 451})
@@ -100,7 +100,9 @@ class ServerPolicy:
 
         body: dict[str, Any] = {
             "model": self.model,
-            "messages": [{**m, "content": sendable(m["content"])} for m in request.messages],
+            "messages": [
+                {**m, "content": replace_surrogates(m["content"])} for m in request.messages
+            ],
             "seed": request.seed,
             **self.sampling,
         }

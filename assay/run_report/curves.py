@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from ..verifiers.visible import visible
+from ..verifiers.visible import escape_invisible
 from .history import Series
 
 _INK = "#010203"  # becomes the page's own text colour, whatever that is
@@ -116,7 +116,7 @@ def draw_svg(panel: Panel, curves: Sequence[Curve]) -> str:
     """Draw a panel as an ``<svg>`` element that takes the text colour of its page."""
     import matplotlib
 
-    style = {**_STYLE, "svg.hashsalt": visible(panel.title)}
+    style = {**_STYLE, "svg.hashsalt": escape_invisible(panel.title)}
     with matplotlib.rc_context(style), warnings.catch_warnings():
         # Names may be in any script; the browser has the letters that are missing here.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
@@ -181,7 +181,7 @@ def _line(axes: Any, curve: Curve) -> None:
         steps,
         [curve.series.values[i] for i in pick],
         color=colour,
-        label=visible(curve.label) or None,
+        label=escape_invisible(curve.label) or None,
         linewidth=0.7 if curve.faint else 1.6,
         alpha=0.35 if curve.faint else 1.0,
         marker="o" if curve.points or len(steps) == 1 else None,
@@ -197,7 +197,7 @@ def _stack(axes: Any, curves: Sequence[Curve]) -> None:
     axes.stackplot(
         steps,
         [[table.get(step, 0.0) for step in steps] for table in tables],
-        labels=[visible(curve.label) for curve in curves],
+        labels=[escape_invisible(curve.label) for curve in curves],
         colors=[f"C{curve.colour % 10}" for curve in curves],
         alpha=0.75,
         linewidth=0,

@@ -15,7 +15,7 @@ from ..envs import wilson_interval
 from ..grpo.config import GRPOConfig
 from ..train_config import TrainConfig
 from ..verifiers.atomic_io import write_text
-from ..verifiers.visible import visible
+from ..verifiers.visible import escape_invisible
 from .curves import PANELS, Curve, Panel, draw_svg, is_sparse, panels, smooth
 from .history import History, Series, read_history
 
@@ -50,7 +50,7 @@ def write_report(run: str | Path, path: str | Path | None = None) -> Path:
 
 
 def _seen(value: Any) -> Any:
-    return value if isinstance(value, Markup) else visible(str(value))
+    return value if isinstance(value, Markup) else escape_invisible(str(value))
 
 
 def changed_settings(config: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:

@@ -15,7 +15,7 @@ import httpx
 
 from ..sandbox.redaction import redact
 from ..verifiers import Status, Verdict
-from ..verifiers.shown import shown
+from ..verifiers.shown import safe_repr
 from .limits import too_long
 from .schemas import HEADER, PROTOCOL
 
@@ -141,7 +141,7 @@ class Remote:
         found: dict[int, dict[str, Any] | Verdict] = {}
         for place, reply in enumerate(replies):
             if not isinstance(reply, str):
-                why = f"a reply must be text, got {shown(reply)}"
+                why = f"a reply must be text, got {safe_repr(reply)}"
                 found[place] = Verdict.fault(Status.VERIFIER_ERROR, why)
             elif len(reply) > chars:
                 found[place] = too_long(len(reply), chars, "characters", lowest)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...verifiers.form.call import Call
 from ...verifiers.form.call_text import WAYS, find_calls, marked
-from ...verifiers.form.json_text import MAX_LENGTH, unfenced
+from ...verifiers.form.json_text import MAX_LENGTH, strip_json_fence
 from ...verifiers.text.extract import final_answer
 
 _MARKS = ("[TOOL_CALLS]", "<|python_start|>")
@@ -65,7 +65,7 @@ def _tries(body: str, names: Collection[str], ways: tuple[str, ...]) -> bool:
             return "json" in ways or "python" in ways
     if not {"json", "python"} & {*ways}:
         return False
-    start = unfenced(body)[:MAX_LENGTH]
+    start = strip_json_fence(body)[:MAX_LENGTH]
     if "json" in ways and start.startswith(("{", "[")) and '"name"' in start:
         return True
     called = start.removeprefix("[").lstrip()

@@ -11,7 +11,7 @@ from ...sandbox import BadTests, Sandbox, SandboxError
 from ...verifiers import Status, Verdict, Verifier
 from ...verifiers.form.call import Call
 from ...verifiers.form.json_text import NotJson
-from ...verifiers.text.words import sendable
+from ...verifiers.text.words import replace_surrogates
 from ..datasets.source import Source
 from ..state import State, Turn
 from ..task import Message, Task
@@ -248,7 +248,7 @@ class ToolEnv(TextEnv):
         return answer
 
     def _message(self, text: str, tool: str = "") -> Message:
-        text = sendable(shortened(text, self.longest))
+        text = replace_surrogates(shortened(text, self.longest))
         if self.role == "user":
             return {"role": "user", "content": f"<tool_response>\n{text}\n</tool_response>"}
         named = {"name": tool} if tool in self.tools else {}

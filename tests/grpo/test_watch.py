@@ -36,7 +36,7 @@ from assay.grpo.log import (
 )
 from assay.grpo.records import WatchWarning, read_about
 from assay.verifiers import Status, Verdict
-from assay.verifiers.visible import visible
+from assay.verifiers.visible import escape_invisible
 
 torch.set_num_threads(1)
 
@@ -314,15 +314,15 @@ def test_broken_rows_name_the_line(tmp_path: Path) -> None:
 @given(st.text(st.characters(), max_size=200))
 @settings(deadline=None, derandomize=True)
 def test_visible_text_obeys_nobody(text: str) -> None:
-    shown = visible(text)
+    shown = escape_invisible(text)
     shown.encode()  # no lone surrogates
     assert all(c.isprintable() or c in "\t\n" or ord(c) > 159 for c in shown)
     assert not set(shown) & set("\x1b\u202e\u2066\ufeff")
 
 
 def test_visible_text_is_left_alone() -> None:
-    assert visible("a\tb\r\nc \u4e2d\U0001f600 é") == "a\tb\nc \u4e2d\U0001f600 é"
-    assert visible("\x1b[2J\ud800\u202e") == r"\x1b[2J\ud800\u202e"
+    assert escape_invisible("a\tb\r\nc \u4e2d\U0001f600 é") == "a\tb\nc \u4e2d\U0001f600 é"
+    assert escape_invisible("\x1b[2J\ud800\u202e") == r"\x1b[2J\ud800\u202e"
 
 
 ROW = {

@@ -26,7 +26,7 @@ from assay.verifiers import (
     Verdict,
     Verifier,
 )
-from assay.verifiers.catalogue import Example, Loser, examples
+from assay.verifiers.catalogue import CounterExample, Example, examples
 
 
 def mentions(reply: str, reference: Any) -> float:
@@ -38,7 +38,7 @@ RUBRIC = Rubric({"right": Math(), "form": Format()}, gate="right")
 CASES = [
     *examples(),
     Example(FunctionVerifier(mentions), "42", ("Answer: 42",), ()),
-    Example(RUBRIC, "42", (TAGGED,), (Loser("#### 42", "no tags", 0.5),), ("",)),
+    Example(RUBRIC, "42", (TAGGED,), (CounterExample("#### 42", "no tags", 0.5),), ("",)),
 ]
 DEGENERATE = {
     "empty": "", "space": " ", "no idea": "I don't know", "zero": "0",

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from assay.verifiers import Math
 from assay.verifiers.maths.conventions import Conventions
-from assay.verifiers.maths.equal import compared, comparison
+from assay.verifiers.maths.equal import compare_answers, comparison
 
 
 def same(gold: str, answer: str) -> bool | None:
-    return compared(gold, answer, comparison(Conventions()))
+    return compare_answers(gold, answer, comparison(Conventions()))
 
 
 PERCENT = [

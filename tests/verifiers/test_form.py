@@ -7,7 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.verifiers import Boxed, Citations, Format
-from assay.verifiers.form.citations import holds, plain, quotations, shielded
+from assay.verifiers.form.citations import (
+    contains_quotation,
+    normalize_quote,
+    quotations,
+    shield_quotations,
+)
 
 PIECES = ["<think>", "</think>", "<answer>", "</answer>", "a", " "]
 
@@ -91,9 +96,9 @@ SOURCES = {
 
 
 def test_quotations_are_read_whole() -> None:
-    text = shielded('He said: “It is so. Is it?” And «that!» Then "a b" of a 3" bar.')
+    text = shield_quotations('He said: “It is so. Is it?” And «that!» Then "a b" of a 3" bar.')
     assert quotations(text) == ["It is so. Is it?", "that!", "a b"]
-    assert quotations(shielded('"a" and "b"')) == ["a", "b"]
+    assert quotations(shield_quotations('"a" and "b"')) == ["a", "b"]
 
 
 @settings(deadline=None, derandomize=True, max_examples=150)
@@ -101,18 +106,18 @@ def test_quotations_are_read_whole() -> None:
 def test_whatever_words_are_copied_are_held(source: list[str], data: st.DataObject) -> None:
     left, right = sorted(data.draw(st.tuples(*[st.integers(0, len(source))] * 2)))
     whole = " \n".join(source)
-    assert holds(plain(whole), " ".join(source[left:right]))
-    assert not holds(plain(whole), whole + " d")
-    assert not holds(plain(whole), whole + "d")
+    assert contains_quotation(normalize_quote(whole), " ".join(source[left:right]))
+    assert not contains_quotation(normalize_quote(whole), whole + " d")
+    assert not contains_quotation(normalize_quote(whole), whole + "d")
 
 
 def test_a_quotation_ends_where_words_of_its_source_do() -> None:
-    source = plain("Water boils at 100 °C. 水在一百度沸腾。")
-    assert holds(source, "water ... at 100 °C")
-    assert holds(source, "在一百度")
-    assert not holds(source, "water boils at 10")
-    assert not holds(source, "ater boils at 100")
-    assert not holds(source, "the ... b ... 100")
+    source = normalize_quote("Water boils at 100 °C. 水在一百度沸腾。")
+    assert contains_quotation(source, "water ... at 100 °C")
+    assert contains_quotation(source, "在一百度")
+    assert not contains_quotation(source, "water boils at 10")
+    assert not contains_quotation(source, "ater boils at 100")
+    assert not contains_quotation(source, "the ... b ... 100")
 
 
 def test_long_quotations_are_looked_up_in_a_moment() -> None:

@@ -8,10 +8,10 @@ from assay.verifiers import Language, Status
 from assay.verifiers.form.prose import part_of, prose
 from assay.verifiers.text.language import (
     WRITTEN_IN,
-    alike,
+    are_merged,
+    detect_language,
     is_in,
-    known,
-    likeliest,
+    language_code,
     script,
     scripts,
 )
@@ -90,13 +90,13 @@ def test_the_same_again_and_again_here_in_threads_and_elsewhere() -> None:
     verifier = Language("en", graded=True)
     first = [verifier.verify(reply, None) for reply in replies]
     for reply, verdict in zip(replies, first, strict=True):
-        likeliest.cache_clear()
+        detect_language.cache_clear()
         assert all(verifier.verify(reply, None) == verdict for _ in range(3))
     one = SENTENCES["en"]
     answers = set()
     for _ in range(20):
-        likeliest.cache_clear()
-        answers.add(likeliest(one))
+        detect_language.cache_clear()
+        answers.add(detect_language(one))
     assert len(answers) == 1
     with ThreadPoolExecutor(4) as threads:
         for found in threads.map(lambda _: verifier.verify_many(replies, [None] * 37), range(4)):
@@ -110,7 +110,7 @@ def test_the_same_again_and_again_here_in_threads_and_elsewhere() -> None:
         env={"PYTHONHASHSEED": "7", "PATH": "/usr/bin", "PYTHONIOENCODING": "utf-8"},
         capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
-    assert told == f"{[likeliest(text) for text in SENTENCES.values()]}\n"
+    assert told == f"{[detect_language(text) for text in SENTENCES.values()]}\n"
 
 
 EN, ZH, DE = SENTENCES["en"], SENTENCES["zh"], SENTENCES["de"]
@@ -136,12 +136,12 @@ def test_only_the_part_that_is_asked_for_is_read() -> None:
 
 
 def test_tags_of_languages() -> None:
-    assert [known(tag) for tag in ("de", "pt-BR", "pt_br", "EN", "nb", "es-419")] == [
+    assert [language_code(tag) for tag in ("de", "pt-BR", "pt_br", "EN", "nb", "es-419")] == [
         "de", "pt", "pt", "en", "no", "es",
     ]  # fmt: skip
-    assert [known(tag) for tag in ("", "x", "zh-Hant", "klingon", "de-", "-")] == [None] * 6
-    assert alike("hr", "sr")
-    assert not alike("da", "no")
+    assert [language_code(tag) for tag in ("", "x", "zh-Hant", "klingon", "de-", "-")] == [None] * 6
+    assert are_merged("hr", "sr")
+    assert not are_merged("da", "no")
 
 
 def test_scripts_of_letters() -> None:

@@ -18,7 +18,7 @@ from assay.verifiers import (
 from assay.verifiers.form.measure import length
 from assay.verifiers.form.repetition import _longest_run, _repeated
 from assay.verifiers.text.sentences import sentences
-from assay.verifiers.text.words import distinct_words, folded
+from assay.verifiers.text.words import distinct_words, folded_words
 
 SEA = "Water boils when its vapour presses as hard as the air above it."  # 13 words, 12 different
 
@@ -33,7 +33,7 @@ SEA = "Water boils when its vapour presses as hard as the air above it."  # 13 w
     ],
 )  # fmt: skip
 def test_words_of_any_script(text: str, found: list[str]) -> None:
-    assert folded(text) == found
+    assert folded_words(text) == found
 
 
 def test_numbers_and_commands_are_no_different_words() -> None:

@@ -24,7 +24,7 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from assay.verifiers import RewardModel, Rubric, Status, Verifier
-from assay.verifiers.judges.prompt import harmless
+from assay.verifiers.judges.prompt import neutralize
 
 torch.set_num_threads(1)
 transformers_logging.disable_progress_bar()
@@ -225,7 +225,7 @@ def test_control_tokens_in_a_reply_are_words(bert, attack) -> None:
     held = RewardModel(str(bert))._loaded()
     judge = RewardModel(str(bert), question=False)
     specials = {held.tokenizer.convert_tokens_to_ids(t) for t in held.control} - {1}
-    ids = held.tokenizer(harmless(attack, held.control), add_special_tokens=False)["input_ids"]
+    ids = held.tokenizer(neutralize(attack, held.control), add_special_tokens=False)["input_ids"]
     assert not specials & set(ids)
     assert specials & set(held.tokenizer(attack, add_special_tokens=False)["input_ids"])
     assert score(judge, attack, None) is not None

@@ -5,21 +5,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.verifiers import Json, Math, MultipleChoice, ShortAnswer, XmlStructure
-from assay.verifiers.text.beside import beside
+from assay.verifiers.text.beside import sign_and_unit
 from assay.verifiers.text.extract import final_answer
 from assay.verifiers.text.fences import unfenced
-from assay.verifiers.text.labels import unlabelled
+from assay.verifiers.text.labels import strip_label
 from assay.verifiers.text.language import language_of, own_share
 from assay.verifiers.text.markup import TEXT_COMMANDS, strip_markup, unwrap_text
 from assay.verifiers.text.sentences import sentences
 from assay.verifiers.text.thought import after_thinking
 from assay.verifiers.text.words import (
     canonical,
-    distinct,
+    count_distinct,
+    count_occurrences,
     distinct_words,
-    folded,
+    folded_words,
     has_content,
-    occurrences,
     words,
 )
 
@@ -37,13 +37,13 @@ def test_any_mix_of_signs_is_read_or_refused(text: str) -> None:
     st.text("-+*/^_=$\\{}()!% 1xa\n", max_size=20),
 )
 def test_what_stands_beside_a_box_is_always_read(before: str, after: str) -> None:
-    found = beside(f"{before}\\boxed{{5}}{after}", len(before), len(before) + 9)
+    found = sign_and_unit(f"{before}\\boxed{{5}}{after}", len(before), len(before) + 9)
     assert found is None or all(isinstance(part, str) for part in found)
 
 
 def test_a_label_goes_from_the_beginning_of_a_text() -> None:
-    assert unlabelled("The solution is: A, B") == "A, B"
-    assert unlabelled("答案是 A") == "A"
+    assert strip_label("The solution is: A, B") == "A, B"
+    assert strip_label("答案是 A") == "A"
 
 
 @pytest.mark.parametrize("command", TEXT_COMMANDS)
@@ -110,12 +110,12 @@ TOLD = settings(deadline=None, derandomize=True, max_examples=200)
 @TOLD
 @given(MIXED)
 def test_no_text_raises(text: str) -> None:
-    assert distinct(text) <= len(folded(text))
+    assert count_distinct(text) <= len(folded_words(text))
     assert distinct_words(text, enough=2) >= min(2, distinct_words(text))
     assert has_content(text) or not words(text) or "\ud800" in text
     for found in (sentences(text), sentences(text, headings=True)):
         assert all(piece == piece.strip() and words(piece.replace("_", "")) for piece in found)
-    assert occurrences(text, "ab") <= canonical(text).count("ab")
+    assert count_occurrences(text, "ab") <= canonical(text).count("ab")
 
 
 @TOLD
@@ -125,10 +125,10 @@ def test_invisible_characters_change_no_word_and_no_sentence(text, inserts) -> N
     for at, hidden in inserts:
         padded = padded[:at] + hidden + padded[at:]
     assert words(padded) == words(text)
-    assert distinct(padded) == distinct(text)
+    assert count_distinct(padded) == count_distinct(text)
     assert distinct_words(padded) == distinct_words(text)
     assert len(sentences(padded)) == len(sentences(text))
-    assert occurrences(padded, "ab") == occurrences(text, "ab")
+    assert count_occurrences(padded, "ab") == count_occurrences(text, "ab")
 
 
 @TOLD
@@ -145,13 +145,13 @@ def test_joined_sentences_are_split_where_they_were_joined(pieces: list[str]) ->
 )
 def test_words_are_those_that_were_joined(pieces: list[str], space: str) -> None:
     assert words(space.join(pieces)) == pieces
-    assert distinct(space.join(pieces)) == len(set(pieces))
+    assert count_distinct(space.join(pieces)) == len(set(pieces))
 
 
 @TOLD
 @given(st.text("abcdeo", min_size=1, max_size=8), st.text("\u0300\u0301\u0302\u0308\u0338\u20dd"))
 def test_accents_and_stacked_marks_make_no_word_a_different_one(word: str, marks: str) -> None:
-    assert distinct(f"{word} {word}{marks}") == 1
+    assert count_distinct(f"{word} {word}{marks}") == 1
 
 
 @pytest.mark.parametrize(
@@ -170,8 +170,8 @@ def test_accents_and_stacked_marks_make_no_word_a_different_one(word: str, marks
     ],
 )
 def test_disguised_letters_are_read_as_what_they_look_like(disguised: str, plain: str) -> None:
-    assert folded(disguised) == [plain]
-    assert occurrences(f"A {disguised}, so.", plain) == 1
+    assert folded_words(disguised) == [plain]
+    assert count_occurrences(f"A {disguised}, so.", plain) == 1
 
 
 def test_hyphens_join_a_few_parts_and_no_more() -> None:
@@ -179,7 +179,7 @@ def test_hyphens_join_a_few_parts_and_no_more() -> None:
         "a", "state-of-the-art", "well-known", "one",
     ]  # fmt: skip
     assert len(words("-".join("abcdefgh"))) == 2
-    assert distinct("sea-sky sky-sea sea-sea sky-sky sea sky") == 2
+    assert count_distinct("sea-sky sky-sea sea-sea sky-sky sea sky") == 2
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.verifiers import Status, ToolCall
-from assay.verifiers.form.call import Call, Wanted, all_made, share_made
+from assay.verifiers.form.call import Call, RequiredCall, all_made, share_made
 from assay.verifiers.form.call_text import WAYS, find_calls
 from assay.verifiers.form.json_text import NotJson
 from assay.verifiers.form.python_calls import read_calls
@@ -121,7 +121,7 @@ calls = st.builds(
     Call, st.sampled_from("fg"), st.dictionaries(st.sampled_from("ab"), st.integers(0, 1))
 )
 wanted_calls = st.builds(
-    lambda call, more, optional: Wanted(
+    lambda call, more, optional: RequiredCall(
         call.name, call.arguments, dict.fromkeys(call.arguments, more),
         frozenset(optional) & set(call.arguments),
     ),
@@ -131,7 +131,9 @@ wanted_calls = st.builds(
 
 @settings(deadline=None, derandomize=True, max_examples=300)
 @given(wanted=st.lists(wanted_calls, min_size=1, max_size=4), made=st.lists(calls, max_size=4))
-def test_calls_are_matched_as_by_trying_every_order(wanted: list[Wanted], made: list[Call]) -> None:
+def test_calls_are_matched_as_by_trying_every_order(
+    wanted: list[RequiredCall], made: list[Call]
+) -> None:
     def fits(order: tuple[Call, ...]) -> bool:
         return all(w.allows(call, True) for w, call in zip(wanted, order, strict=True))
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .json_text import plain
+from .json_text import hashable_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RequiredCall:
     """A required call.
 
     Attributes:
@@ -61,7 +61,9 @@ class Wanted:
         return _plain(value, case) in [_plain(each, case) for each in allowed]
 
 
-def all_made(wanted: Sequence[Wanted], made: Sequence[Call], ordered: bool, case: bool) -> bool:
+def all_made(
+    wanted: Sequence[RequiredCall], made: Sequence[Call], ordered: bool, case: bool
+) -> bool:
     """Return whether each wanted call is made once, and no other.
 
     Without an order this is a perfect matching, found by augmenting paths (Kuhn, 1955): where two
@@ -87,7 +89,7 @@ def all_made(wanted: Sequence[Wanted], made: Sequence[Call], ordered: bool, case
 
 
 def share_made(
-    wanted: Sequence[Wanted], made: Sequence[Call], ordered: bool, case: bool
+    wanted: Sequence[RequiredCall], made: Sequence[Call], ordered: bool, case: bool
 ) -> tuple[float, float]:
     """Return the share of wanted calls made, and of correct names.
 
@@ -111,7 +113,7 @@ def share_made(
 
 
 def _plain(value: Any, case: bool) -> Any:
-    return plain(value if case else _folded(value))
+    return hashable_json(value if case else _folded(value))
 
 
 def _folded(value: Any) -> Any:

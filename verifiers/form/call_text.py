@@ -10,7 +10,7 @@ from ..text.extract import final_answer
 from ..text.thought import without_thought
 from .call import Call
 from .call_forms import MAX_CALLS, attempt, calls_of, is_harmony, read_forms, read_harmony
-from .json_text import MAX_LENGTH, NotJson, find_json, json_end, read_json, unfenced
+from .json_text import MAX_LENGTH, NotJson, find_json, json_end, read_json, strip_json_fence
 from .python_calls import read_calls
 
 WAYS = ("tags", "python_tag", "json", "python", "harmony", "deepseek", "kimi", "minimax")
@@ -85,12 +85,12 @@ def _among_words(calls: list[Call], words: str, text: bool) -> list[Call]:
 def _unmarked(body: str, ways: Sequence[str], text: bool) -> list[Call]:
     for mark in _MARKS:
         body = body.removeprefix(mark).lstrip()
-    if "python" in ways and _PYTHON_START.match(inside := unfenced(body)):
+    if "python" in ways and _PYTHON_START.match(inside := strip_json_fence(body)):
         return read_calls(inside)
     if "json" not in ways:
         raise NotJson("makes no call")
     if not text:
-        return calls_of(_several(unfenced(body)))
+        return calls_of(_several(strip_json_fence(body)))
     found = find_json(body)
     if found.text is None:
         raise NotJson(found.reason)

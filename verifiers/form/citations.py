@@ -9,7 +9,7 @@ from typing import Any
 
 from ..text.sentences import sentences
 from ..text.thought import UNCLOSED
-from ..text.words import distinct_words, phrase, words
+from ..text.words import distinct_words, phrase_pattern, words
 from ..verdict import Verdict
 from ..verifier import Verifier
 from .prose import part_of, prose
@@ -153,7 +153,7 @@ def _fault(sources: Any) -> str | None:
 def _read(text: str) -> _Found:
     found = _Found()
     # a citation after the stop is drawn into the sentence that it belongs to
-    for sentence in sentences(_AFTER_STOP.sub(r"\2\1", shielded(text)), headings=True):
+    for sentence in sentences(_AFTER_STOP.sub(r"\2\1", shield_quotations(text)), headings=True):
         cited = _cited(sentence)
         said = distinct_words(_MARK.sub(" ", sentence), enough=_FEW_WORDS) >= _FEW_WORDS
         found.claims += said
@@ -177,9 +177,9 @@ def _cited(sentence: str) -> set[int]:
 
 
 def _misquoted(found: _Found, sources: Sequence[str]) -> str:
-    known = {n: plain(sources[n - 1]) for _, numbers in found.quotes for n in numbers}
+    known = {n: normalize_quote(sources[n - 1]) for _, numbers in found.quotes for n in numbers}
     for quote, numbers in found.quotes:
-        if not any(holds(known[n], quote) for n in numbers):
+        if not any(contains_quotation(known[n], quote) for n in numbers):
             return f"no cited source says {quote!r:.80}"
     return ""
 
@@ -194,7 +194,7 @@ _SIGNS = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "–": "
 _LEFT_OUT = re.compile(r"\s*(?:\[(?:\.\.\.|…)\]|\(\.\.\.\)|\.\.\.|…)\s*")
 
 
-def shielded(text: str) -> str:
+def shield_quotations(text: str) -> str:
     """Replace the stops inside quotations, so that no sentence ends there."""
     return _QUOTE.sub(lambda found: found.group().translate(_STOPS), text)
 
@@ -205,12 +205,12 @@ def quotations(text: str) -> list[str]:
     return [quote.translate(_BACK) for quote in found]
 
 
-def plain(text: str) -> str:
+def normalize_quote(text: str) -> str:
     """Normalize a text for comparison: single blanks, plain typographic signs, lower case."""
     return " ".join(text.translate(_SIGNS).casefold().split())
 
 
-def holds(source: str, quote: str) -> bool:
+def contains_quotation(source: str, quote: str) -> bool:
     """Return whether a normalized source contains a quotation, in which ``...`` may omit text.
 
     Example:
@@ -219,7 +219,9 @@ def holds(source: str, quote: str) -> bool:
     """
     at = 0
     for piece in _LEFT_OUT.split(quote):
-        found = re.compile(phrase(plain(piece).strip(" .,;:!?"))).search(source, at)
+        found = re.compile(phrase_pattern(normalize_quote(piece).strip(" .,;:!?"))).search(
+            source, at
+        )
         if found is None:
             return False
         at = found.end()

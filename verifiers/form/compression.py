@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 
-from ..text.words import visible
+from ..text.words import strip_invisible
 from ..verdict import Verdict
 from .prose import Part, StyleVerifier
 
@@ -46,7 +46,7 @@ class Compression(StyleVerifier):
 
     def judge_text(self, text: str) -> Verdict:
         """Judge a text."""
-        data = " ".join(visible(text).split()).encode("utf-8", "surrogatepass")
+        data = " ".join(strip_invisible(text).split()).encode("utf-8", "surrogatepass")
         ratio = max(0, len(zlib.compress(data, 6)) - _OVERHEAD) / len(data)
         least = self.least * (1 + _SHORT / (_SHORT + len(data)))
         if ratio >= least:

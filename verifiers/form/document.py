@@ -140,7 +140,7 @@ class Document:
         text = bare if not bare or bare[-1] in " \t" else text
         while self._above and self._above[-1].level >= level:
             self._above.pop()
-        self._above.append(Heading(level, plain(text)))
+        self._above.append(Heading(level, normalize_heading(text)))
         self.headings.append(self._above[-1])
         self._items.clear()
 
@@ -166,13 +166,13 @@ class Document:
             return True
         head, self._maybe = self._maybe, cells
         if head and len(head) == len(cells) and all(_DASHES.fullmatch(cell) for cell in cells):
-            self._table = Table([plain(cell) for cell in head])
+            self._table = Table([normalize_heading(cell) for cell in head])
             self.tables.append(self._table)
             return True
         return False
 
 
-def plain(text: str) -> str:
+def normalize_heading(text: str) -> str:
     """Normalize a heading or cell: no emphasis, case, final colon or double spaces."""
     return " ".join(re.sub(r"[*_`]", "", text).split()).rstrip(" :").casefold()
 

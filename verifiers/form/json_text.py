@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from ..text import fences
 from ..text.extract import final_answer
-from ..text.hedging import denied
+from ..text.hedging import is_denied
 
 MAX_LENGTH = 100_000
 """Characters. Longer JSON is not read."""
@@ -92,7 +92,7 @@ def read_number(text: str) -> int | float:
     return _number(text) if set(text) & set(".eE") else _whole_number(text)
 
 
-def plain(value: Any) -> Any:
+def hashable_json(value: Any) -> Any:
     """Return a hashable value, equal exactly if JSON Schema says that values are.
 
     ``1`` equals ``1.0``; ``true`` equals neither.
@@ -100,9 +100,9 @@ def plain(value: Any) -> Any:
     if isinstance(value, bool):
         return ("truth", value)
     if isinstance(value, list):
-        return ("array", tuple(map(plain, value)))
+        return ("array", tuple(map(hashable_json, value)))
     if isinstance(value, dict):
-        return ("object", frozenset((key, plain(item)) for key, item in value.items()))
+        return ("object", frozenset((key, hashable_json(item)) for key, item in value.items()))
     return value
 
 
@@ -121,7 +121,7 @@ def as_json(value: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundJson:
     """The JSON of a reply.
 
     Attributes:
@@ -135,7 +135,7 @@ class Found:
     reason: str = ""
 
 
-def find_json(reply: str, *, only: bool = False) -> Found:
+def find_json(reply: str, *, only: bool = False) -> FoundJson:
     r"""Return the JSON value that a reply commits to.
 
     What follows the thought is read. Where the whole of it is no value: the last ``<answer>``;
@@ -155,25 +155,25 @@ def find_json(reply: str, *, only: bool = False) -> Found:
     """
     found = final_answer(reply, ("whole",), longest=10 * MAX_LENGTH)
     if found.text is None:
-        return Found(None, reason=found.reason)
+        return FoundJson(None, reason=found.reason)
     text = found.text
     if only or text[0] in "{[":  # a string may hold what looks like a tag or a fence
         try:
-            return Found(text, read_json(text))
+            return FoundJson(text, read_json(text))
         except NotJson as error:
             if only or ("<answer>" not in text and not fences.has_fence(text)):
-                return Found(None, reason=str(error))
+                return FoundJson(None, reason=str(error))
     found = final_answer(reply, ("answer", "whole"), longest=10 * MAX_LENGTH)
     if found.text is None:
-        return Found(None, reason=found.reason)
+        return FoundJson(None, reason=found.reason)
     try:
         text = _without_lead_in(_without_fence(found.text))
-        return Found(text, read_json(text))
+        return FoundJson(text, read_json(text))
     except NotJson as error:
-        return Found(None, reason=str(error))
+        return FoundJson(None, reason=str(error))
 
 
-def unfenced(text: str) -> str:
+def strip_json_fence(text: str) -> str:
     """Return the content of a fence around the whole of a text, or the text if there is none.
 
     Raises:
@@ -203,7 +203,7 @@ def _without_lead_in(text: str) -> str:
     before = text[:start].rstrip().rstrip("*")
     if not before or len(before) > _MAX_LEAD_IN or not before.endswith((":", "：")):
         return text
-    if "\n" in before or '"' in before or denied(text, start, len(text)):
+    if "\n" in before or '"' in before or is_denied(text, start, len(text)):
         return text
     return text[start:]
 

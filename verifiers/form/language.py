@@ -7,7 +7,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..shown import check_one_of
-from ..text.language import BY_SCRIPT, NONE, WRITTEN_IN, alike, known, likeliest, own_share, scripts
+from ..text.language import (
+    BY_SCRIPT,
+    NONE,
+    WRITTEN_IN,
+    are_merged,
+    detect_language,
+    language_code,
+    own_share,
+    scripts,
+)
 from ..text.words import distinct_words
 from ..verdict import Verdict
 from ..verifier import Verifier
@@ -86,7 +95,7 @@ class Language(Verifier):
 
     def judge(self, reply: str, reference: Any) -> Verdict:
         """Judge one reply: one pass over its letters, and a bounded number of passages."""
-        wanted = known(reference if self.language is None else self.language) or ""
+        wanted = language_code(reference if self.language is None else self.language) or ""
         whole = part_of(reply, self.part)
         if whole is None:
             return Verdict.unparseable(missing(self.part))
@@ -104,17 +113,17 @@ class Language(Verifier):
     def _weighed(self, share: float, found: str, wanted: str) -> Verdict:
         if not found:
             return Verdict.unparseable("the language cannot be identified")
-        if share >= self.share and alike(found, wanted):
+        if share >= self.share and are_merged(found, wanted):
             return Verdict.correct(f"{share:.0%} {wanted}", extracted=found)
         score = min(share, 0.999) if self.graded else 0.0  # what is not correct has no full marks
-        if not alike(found, wanted):
+        if not are_merged(found, wanted):
             return Verdict.wrong(f"{found}, expected {wanted}", score=score, extracted=found)
         reason = f"{share:.0%} {wanted}, less than {self.share:.0%}"
         return Verdict.wrong(reason, score=score, extracted=found)
 
 
 def _fault(language: Any) -> str | None:
-    if isinstance(language, str) and known(language):
+    if isinstance(language, str) and language_code(language):
         return None
     return f"language must be a code from {' '.join(sorted(WRITTEN_IN))}, got {language!r:.40}"
 
@@ -125,7 +134,7 @@ def _share(text: str, wanted: str) -> tuple[str, float]:
     Only letters in the wanted language's scripts are weighed; the others are counted before.
     """
     passages = _spread(list(_passages(text)))
-    whole, likely = likeliest("\n".join(passages)[:_WHOLE])
+    whole, likely = detect_language("\n".join(passages)[:_WHOLE])
     if likely < _LIKELY or whole == NONE:
         whole = ""
     own = weighed = 0
@@ -134,13 +143,13 @@ def _share(text: str, wanted: str) -> tuple[str, float]:
         weight = sum(counted[name] for name in WRITTEN_IN[wanted])
         if not weight:
             continue
-        found, sure = likeliest(passage)
+        found, sure = detect_language(passage)
         if found in BY_SCRIPT and BY_SCRIPT[found] not in WRITTEN_IN[wanted]:
             found = whole  # mostly another script, and its letters of this one are strays
         elif sure < _SURE:
             found = whole
         weighed += weight
-        own += weight * alike(found, wanted)
+        own += weight * are_merged(found, wanted)
     return whole, own / weighed if weighed else 0.0
 
 

@@ -13,7 +13,7 @@ from ..text.thought import UNCLOSED, after_thinking
 from ..text.words import canonical, has_content
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
-from .document import Document, plain
+from .document import Document, normalize_heading
 
 Count = int | Sequence[int | None]
 _LARGEST = 10_000
@@ -133,12 +133,14 @@ def _heading(wanted: str) -> tuple[int, str]:
     """Parse a level (0 for any) and a text (empty for any)."""
     signs = _LEVEL.match(wanted.strip())
     level = len(signs[1] or "") if signs else 0
-    return level, plain(wanted.strip()[level:])
+    return level, normalize_heading(wanted.strip()[level:])
 
 
 def _counted(found: Sequence[str], wanted: Count, what: str) -> str:
     least, most = _range(wanted)
-    number = len({canonical(plain(text)).rstrip(" .,;!") for text in found if has_content(text)})
+    number = len(
+        {canonical(normalize_heading(text)).rstrip(" .,;!") for text in found if has_content(text)}
+    )
     if least <= number and (most is None or number <= most):
         return ""
     asked = f"{least}" if least == most else f"{least} to {most}" if most else f"{least} or more"
@@ -153,7 +155,7 @@ def _range(count: Count) -> tuple[int, int | None]:
 
 
 def _table(document: Document, wanted: Sequence[str] | int) -> str:
-    columns = None if isinstance(wanted, int) else [plain(text) for text in wanted]
+    columns = None if isinstance(wanted, int) else [normalize_heading(text) for text in wanted]
     number = wanted if isinstance(wanted, int) else len(wanted)
     fitting = [
         t
@@ -223,7 +225,7 @@ def _is_count(value: Any) -> bool:
 
 
 def _is_table(value: Any) -> bool:
-    return _whole(value) or (_texts(value) and all(plain(text) for text in value))
+    return _whole(value) or (_texts(value) and all(normalize_heading(text) for text in value))
 
 
 def _is_word(value: Any) -> bool:

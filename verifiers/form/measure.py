@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ..text.sentences import sentences
-from ..text.words import visible, words
+from ..text.words import strip_invisible, words
 
 Unit = Literal["words", "characters", "sentences"]
 UNITS = ("words", "characters", "sentences")
@@ -25,5 +25,5 @@ def length(text: str, unit: Unit) -> int:
     if unit == "words":
         return len(words(text))
     if unit == "characters":
-        return len(" ".join(visible(text).split()))
+        return len(" ".join(strip_invisible(text).split()))
     return len(sentences(text, headings=True))

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..shown import check_one_of
 from ..text.extract import check_rules, final_answer
-from ..text.words import visible
+from ..text.words import strip_invisible
 from ..verdict import Verdict
 from ..verifier import Verifier
 from .linear import compiled
@@ -110,7 +110,9 @@ class Pattern(Verifier):
             count = held.count(text, self.times + 1)
             more = " or more" if count > self.times else ""
             return f"matches {count}{more}, not {self.times} times" * (count != self.times)
-        found = held.stands_in(text) or (self.mode == "absent" and held.stands_in(visible(text)))
+        found = held.stands_in(text) or (
+            self.mode == "absent" and held.stands_in(strip_invisible(text))
+        )
         if found == (self.mode == "contains"):
             return ""
         return "a part matches the pattern" if self.mode == "absent" else "no part matches"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import islice
 
-from ..text.words import folded, visible
+from ..text.words import folded_words, strip_invisible
 from ..verdict import Verdict
 from .prose import Part, StyleVerifier
 
@@ -64,7 +64,7 @@ class Repetition(StyleVerifier):
 
     def judge_text(self, text: str) -> Verdict:
         """Judge a text in a fixed number of passes."""
-        for found in _RUN.finditer("".join(visible(text).split())):
+        for found in _RUN.finditer("".join(strip_invisible(text).split())):
             times = len(found.group()) // len(found[1])
             if times > 10 * self.run:
                 return Verdict.wrong(f"{found[1]!r} occurs {times} times in a row")
@@ -82,7 +82,7 @@ class Repetition(StyleVerifier):
 def _numbered(text: str) -> list[int]:
     """Return the words as numbers: the first word 0, the next distinct one 1, and so on."""
     seen: dict[str, int] = {}
-    return [seen.setdefault(word, len(seen)) for word in folded(text)]
+    return [seen.setdefault(word, len(seen)) for word in folded_words(text)]
 
 
 def _longest_run(numbers: list[int]) -> int:

@@ -17,7 +17,7 @@ from jsonschema.exceptions import FormatError, ValidationError
 from jsonschema.validators import extend
 
 from .formats import FORMATS
-from .json_text import plain
+from .json_text import hashable_json
 from .linear import compiled
 
 MAX_STEPS = 200_000
@@ -137,7 +137,11 @@ def _additional(
 
 
 def _unique(_: Any, wanted: bool, instance: Any, __: Any) -> Iterator[ValidationError]:
-    if wanted and isinstance(instance, list) and len(set(map(plain, instance))) < len(instance):
+    if (
+        wanted
+        and isinstance(instance, list)
+        and len(set(map(hashable_json, instance))) < len(instance)
+    ):
         yield ValidationError("two items are equal")
 
 
@@ -152,13 +156,13 @@ def _multiple(_: Any, unit: float, instance: Any, __: Any) -> Iterator[Validatio
 def _enum(validator: Any, values: list[Any], instance: Any, _: Any) -> Iterator[ValidationError]:
     allowed = validator.format_checker.allowed
     if id(values) not in allowed:
-        allowed[id(values)] = frozenset(map(plain, values))
-    if plain(instance) not in allowed[id(values)]:
+        allowed[id(values)] = frozenset(map(hashable_json, values))
+    if hashable_json(instance) not in allowed[id(values)]:
         yield ValidationError(f"{instance!r:.80} is not one of {values!r:.200}")
 
 
 def _const(_: Any, value: Any, instance: Any, __: Any) -> Iterator[ValidationError]:
-    if plain(instance) != plain(value):
+    if hashable_json(instance) != hashable_json(value):
         yield ValidationError(f"{instance!r:.80} is not {value!r:.80}")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..verdict import Verdict
 from ..verifier import Verifier
-from .call import Call, Wanted, all_made, share_made
+from .call import Call, RequiredCall, all_made, share_made
 from .call_forms import MAX_CALLS, function_of
 from .call_text import WAYS, find_calls
 from .json_text import NotJson, as_json
@@ -135,9 +135,9 @@ def _any_tool(made: list[Call], tools: list[Any], read: str) -> Verdict:
     return Verdict.correct("a valid call", extracted=read)
 
 
-def _wanted(call: Mapping[str, Any]) -> Wanted:
+def _wanted(call: Mapping[str, Any]) -> RequiredCall:
     optional = frozenset(call.get("optional", ()))
-    return Wanted(call["name"], call["arguments"], call.get("alternatives", {}), optional)
+    return RequiredCall(call["name"], call["arguments"], call.get("alternatives", {}), optional)
 
 
 def _call_fault(call: Any, tools: Any) -> str | None:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ..text.words import collapsed, folded
+from ..text.words import collapse_spaces, folded_words
 from .blocks import parts
 from .registry import Count, Index, Text, constraint
 
@@ -34,7 +34,7 @@ def _text_span(prompt_to_repeat: str, n_start: int, n_end: int) -> str | None:
 @constraint("copy:copy", "copy:copying_simple", whole=True)
 def copy(reply: str, *, prompt_to_repeat: Text) -> bool:
     """The reply is the request and nothing else; white space may differ."""
-    return collapsed(reply) == collapsed(prompt_to_repeat)
+    return collapse_spaces(reply) == collapse_spaces(prompt_to_repeat)
 
 
 @constraint("copy:copying_multiple", whole=True)
@@ -47,7 +47,7 @@ def copying_multiple(reply: str, *, prompt_to_repeat: Text, N: Count) -> bool:
 @constraint("new:copy_span_idx", whole=True, together=_text_span)
 def copy_span_idx(reply: str, *, prompt_to_repeat: Text, n_start: Index, n_end: Index) -> bool:
     """The characters of the request from one index to the other, both included, from 0."""
-    return collapsed(reply) == collapsed(prompt_to_repeat[n_start : n_end + 1])
+    return collapse_spaces(reply) == collapse_spaces(prompt_to_repeat[n_start : n_end + 1])
 
 
 @constraint("repeat:repeat_span", whole=True, together=_words_span)
@@ -61,24 +61,27 @@ def repeat_span(reply: str, *, prompt_to_repeat: Text, n_start: Index, n_end: In
 def repeat_change(reply: str, *, prompt_to_repeat: Text) -> bool:
     """The request with its first word replaced by another, and nothing else."""
     said, asked = reply.split(), prompt_to_repeat.split()
-    return said[1:] == asked[1:] and folded("".join(said[:1])) not in ([], folded(asked[0]))
+    return said[1:] == asked[1:] and folded_words("".join(said[:1])) not in (
+        [],
+        folded_words(asked[0]),
+    )
 
 
 @constraint("repeat:repeat_simple", whole=True)
 def repeat_simple(reply: str) -> bool:
     """The sentence of the instruction and nothing else, in any case."""
-    return collapsed(reply).casefold() == SENTENCE.casefold()
+    return collapse_spaces(reply).casefold() == SENTENCE.casefold()
 
 
 def _three_words(phrase: str, small_n: int) -> str | None:
-    count = len(folded(phrase))
+    count = len(folded_words(phrase))
     return None if count >= 3 else f"phrase needs three words to have a middle, got {count}"
 
 
 @constraint("copy:repeat_phrase", together=_three_words)
 def repeat_phrase(reply: str, *, phrase: Text, small_n: Count) -> bool:
     """The phrase occurs N times, each with one word changed, never the first or last."""
-    said, asked = folded(reply), folded(phrase)
+    said, asked = folded_words(reply), folded_words(phrase)
     found, at = 0, 0
     while at + len(asked) <= len(said):
         window = said[at : at + len(asked)] if said[at] == asked[0] else []

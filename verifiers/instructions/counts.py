@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from ..text.words import folded, has_content, visible
+from ..text.words import folded_words, has_content, strip_invisible
 from .registry import Count, constraint
 
 CONJUNCTIONS = frozenset("and but for nor or so yet".split())
@@ -39,13 +39,13 @@ _NO_LETTER = re.compile(r"[\W\d_]+")
 @constraint("count:conjunctions")
 def conjunctions(reply: str, *, small_n: Count) -> bool:
     """At least N of the seven coordinating conjunctions of English occur."""
-    return len(CONJUNCTIONS.intersection(folded(reply))) >= small_n
+    return len(CONJUNCTIONS.intersection(folded_words(reply))) >= small_n
 
 
 @constraint("count:pronouns")
 def pronouns(reply: str, *, N: Count) -> bool:
     """At least N English pronouns occur; contractions (it's) count."""
-    return sum(word.partition("'")[0] in PRONOUNS for word in folded(reply)) >= N
+    return sum(word.partition("'")[0] in PRONOUNS for word in folded_words(reply)) >= N
 
 
 @constraint("count:person_names")
@@ -70,6 +70,6 @@ def punctuation(reply: str) -> bool:
 @constraint("count:words_japanese")
 def words_japanese(reply: str, *, N: Count) -> bool:
     """Between white space, every N-th word has Japanese letters and no others, or is a number."""
-    found = [token for token in visible(reply).split() if has_content(token)][N - 1 :: N]
+    found = [token for token in strip_invisible(reply).split() if has_content(token)][N - 1 :: N]
     letters = [_NO_LETTER.sub("", token) for token in found]
     return any(letters) and all(_JAPANESE.fullmatch(each or "字") for each in letters)

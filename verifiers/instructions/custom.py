@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from ..text.fences import unfenced
 from ..text.sentences import sentences
-from ..text.words import folded, has_content
+from ..text.words import folded_words, has_content
 from .blocks import lines
 from .registry import constraint
 
@@ -31,14 +31,14 @@ def multiples(reply: str) -> bool:
 @constraint("custom:sentence_alphabet")
 def sentence_alphabet(reply: str) -> bool:
     """26 sentences; their first words start with the letters from A to Z in order."""
-    found = [folded(sentence) for sentence in sentences(reply)]
+    found = [folded_words(sentence) for sentence in sentences(reply)]
     return "".join(s[0][0] for s in found if s) == "abcdefghijklmnopqrstuvwxyz"
 
 
 @constraint("custom:word_reverse")
 def word_reverse(reply: str) -> bool:
     """A sentence with its words in reverse order names the bald eagle."""
-    found = folded(reply)
+    found = folded_words(reply)
     backward = " ".join(found[::-1])
     return "bald eagle" in backward and "bald eagle" not in " ".join(found) and len(found) > 3
 

@@ -9,7 +9,7 @@ import string
 from itertools import pairwise
 
 from ..text.sentences import sentences
-from ..text.words import has_content, plain, visible, words
+from ..text.words import has_content, normalize_characters, strip_invisible, words
 from .blocks import bullets, lines
 from .registry import Text, constraint
 
@@ -62,7 +62,7 @@ def _close(opened: list[tuple[str, int]]) -> None:
 @constraint("format:quotes")
 def quotes(reply: str) -> bool:
     """Quotes are nested three deep, double and single in turn, all closed."""
-    text = re.sub(r"(?<=[^\W_])'(?=[^\W_])", "", plain(reply))  # apostrophes
+    text = re.sub(r"(?<=[^\W_])'(?=[^\W_])", "", normalize_characters(reply))  # apostrophes
     opened: list[tuple[str, int]] = []
     for mark in re.findall("[\"']", text):
         if opened and opened[-1][0] == mark:
@@ -83,7 +83,7 @@ def options(reply: str, *, options: Text) -> bool:
 
 
 def _bare(text: str) -> str:
-    return plain(text).strip().strip("\"'*_.!,; \n").casefold()
+    return normalize_characters(text).strip().strip("\"'*_.!,; \n").casefold()
 
 
 @constraint("format:newline")
@@ -119,7 +119,9 @@ def line_indent(reply: str) -> bool:
 @constraint("format:quote_unquote")
 def quote_unquote(reply: str) -> bool:
     """There is a quoted phrase, and words without quotes follow each."""
-    pieces = _QUOTED.split(plain(reply).replace("'\"'", ""))  # the mark itself is spoken of
+    pieces = _QUOTED.split(
+        normalize_characters(reply).replace("'\"'", "")
+    )  # the mark itself is spoken of
     return len(pieces) > 1 and '"' not in pieces[-1] and all(map(has_content, pieces[1:]))
 
 
@@ -207,5 +209,5 @@ def output_template(reply: str) -> bool:
 @constraint("format:no_whitespace")
 def no_whitespace(reply: str) -> bool:
     """There is no white space and no character that looks like it."""
-    bare = visible(reply).strip()
+    bare = strip_invisible(reply).strip()
     return has_content(bare) and not any(c.isspace() or c == "\u2800" for c in bare)

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 from ..shown import check_whole
 from ..text.thought import after_thinking, without_end_tokens
-from ..text.words import canonical, collapsed, distinct, folded, has_content
+from ..text.words import canonical, collapse_spaces, count_distinct, folded_words, has_content
 from ..verdict import Verdict
 from ..verifier import Verifier
 from .reference import Instruction, prompt_of, read_instructions
@@ -118,16 +118,16 @@ class Instructions(Verifier):
 
     def _is_empty(self, reply: str, prompt: str, keywords: set[str]) -> bool:
         """Return whether a reply says nothing of its own beside the prompt and the keywords."""
-        said = collapsed(canonical(reply).replace("*", ""))
+        said = collapse_spaces(canonical(reply).replace("*", ""))
         if prompt:
             if said in prompt and _PIECES * len(said) > len(prompt):
                 return True
             said = said.replace(prompt, " ")
         said = _MARKUP.sub(" ", said).strip()
-        found = folded(said)
+        found = folded_words(said)
         return (
             len(found) < self.least_words
-            or _LOOP * distinct(said) ** 2 < len(found)
+            or _LOOP * count_distinct(said) ** 2 < len(found)
             or keywords.issuperset(found)
             or _ONE_LETTER.fullmatch("".join(found)) is not None
             or reply.strip() in _MISSING

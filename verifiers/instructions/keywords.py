@@ -10,7 +10,14 @@ import unicodedata
 from itertools import pairwise
 
 from ..text.sentences import sentences
-from ..text.words import LOOKALIKES, canonical, folded, initials, letters, occurrences
+from ..text.words import (
+    LOOKALIKES,
+    canonical,
+    count_occurrences,
+    folded_words,
+    initials,
+    letters_of,
+)
 from .registry import Count, Letter, Relation, Text, Texts, compare, constraint
 
 _ACCENT = re.compile("[\u0300-\u036f]++")
@@ -21,13 +28,13 @@ _MARKUP = re.compile(_SIGNS.pattern + r"|</?[A-Za-z]{1,10}+>|<!--[^>]*+>")
 @constraint("keywords:existence")
 def existence(reply: str, *, keywords: Texts) -> bool:
     """Each keyword occurs, as a word of its own, in any case."""
-    return all(occurrences(reply, keyword) for keyword in keywords)
+    return all(count_occurrences(reply, keyword) for keyword in keywords)
 
 
 @constraint("keywords:frequency")
 def frequency(reply: str, *, keyword: Text, frequency: Count, relation: Relation) -> bool:
     """The keyword occurs, as a word of its own, less than N times or at least N times."""
-    return compare(occurrences(reply, keyword), relation, frequency)
+    return compare(count_occurrences(reply, keyword), relation, frequency)
 
 
 @constraint("keywords:forbidden_words")
@@ -45,7 +52,7 @@ def _shows(reply: str, keyword: str) -> bool:
     if keyword.isascii() and not rendered.isascii():
         bare = _ACCENT.sub("", unicodedata.normalize("NFD", rendered)).replace("ı", "i")
         texts |= {bare, bare.translate(LOOKALIKES)}
-    return any(occurrences(text, keyword) for text in texts)
+    return any(count_occurrences(text, keyword) for text in texts)
 
 
 @constraint("keywords:letter_frequency", "letters:letter_counting2")
@@ -66,7 +73,7 @@ def letter_counting(reply: str, *, N: Count, relation: Relation) -> bool:
 @constraint("keywords:word_once")
 def word_once(reply: str, *, keyword: Text) -> bool:
     """The keyword occurs, as a word of its own, in any case."""
-    return occurrences(reply, keyword) > 0
+    return count_occurrences(reply, keyword) > 0
 
 
 @constraint("keywords:word_count_different_numbers")
@@ -74,7 +81,7 @@ def word_count_different_numbers(
     reply: str, *, keyword: Text, frequency: Count, relation: Relation = "at least"
 ) -> bool:
     """The keyword occurs exactly N times: the prompt mentions no relation."""
-    return occurrences(reply, keyword) == frequency
+    return count_occurrences(reply, keyword) == frequency
 
 
 @constraint("keywords:exclude_word_harder")
@@ -86,7 +93,7 @@ def exclude_word_harder(reply: str, *, keyword: Text, instruction: Text = "") ->
 @constraint("count:count_increment_word")
 def count_increment_word(reply: str, *, keyword1: Text, keyword2: Text) -> bool:
     """The first keyword occurs once, the second twice."""
-    return occurrences(reply, keyword1) == 1 and occurrences(reply, keyword2) == 2
+    return count_occurrences(reply, keyword1) == 1 and count_occurrences(reply, keyword2) == 2
 
 
 @constraint("count:keywords_multiple")
@@ -101,27 +108,27 @@ def keywords_multiple(
 ) -> bool:
     """The five keywords occur once, twice, three, five and seven times."""
     keywords = (keyword1, keyword2, keyword3, keyword4, keyword5)
-    return [occurrences(reply, keyword) for keyword in keywords] == [1, 2, 3, 5, 7]
+    return [count_occurrences(reply, keyword) for keyword in keywords] == [1, 2, 3, 5, 7]
 
 
 @constraint("sentence:keyword")
 def sentence_keyword(reply: str, *, word: Text, N: Count) -> bool:
     """The N-th sentence contains the keyword."""
     found = sentences(reply)
-    return len(found) >= N and occurrences(found[N - 1], word) > 0
+    return len(found) >= N and count_occurrences(found[N - 1], word) > 0
 
 
 @constraint("words:keywords_specific_position", "keywords:keyword_specific_position")
 def keyword_position(reply: str, *, keyword: Text, n: Count, m: Count) -> bool:
     """The m-th word of the n-th sentence is the keyword."""
-    found, wanted = sentences(reply), folded(keyword)
-    return len(found) >= n and folded(found[n - 1])[m - 1 : m - 1 + len(wanted)] == wanted
+    found, wanted = sentences(reply), folded_words(keyword)
+    return len(found) >= n and folded_words(found[n - 1])[m - 1 : m - 1 + len(wanted)] == wanted
 
 
 @constraint("words:words_position")
 def words_position(reply: str, *, keyword: Text) -> bool:
     """The second word and the second to last are the keyword."""
-    found, wanted = folded(reply), folded(keyword)
+    found, wanted = folded_words(reply), folded_words(keyword)
     return len(found) > 2 and [found[1]] == [found[-2]] == wanted
 
 
@@ -139,7 +146,7 @@ def ten_palindromes(reply: str) -> bool:
 
 def palindromes(reply: str, shortest: int) -> set[str]:
     """Return the distinct palindromes among the words, except ``aaa`` and numbers."""
-    found = {letters(word) for word in folded(reply)}
+    found = {letters_of(word) for word in folded_words(reply)}
     return {
         w for w in found if len(w) >= shortest and w.isalpha() and w == w[::-1] and len(set(w)) > 1
     }
@@ -148,13 +155,13 @@ def palindromes(reply: str, shortest: int) -> set[str]:
 @constraint("keywords:start_end")
 def start_end(reply: str) -> bool:
     """The first word is also the last, and nothing follows it, not even a full stop."""
-    found = folded(reply)
+    found = folded_words(reply)
     return len(found) > 2 and found[0] == found[-1] and reply.strip()[-1].isalnum()
 
 
 @constraint("keywords:no_adjacent_consecutive")
 def no_adjacent_consecutive(reply: str) -> bool:
     """No word starts with the letter that follows the first letter of the word before."""
-    found = initials(folded(reply))
+    found = initials(folded_words(reply))
     pairs = pairwise(found)
     return not any(a.isalpha() and ord(b) - ord(a) == 1 for a, b in pairs)

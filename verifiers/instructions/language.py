@@ -9,14 +9,14 @@ from ..text.language import (
     LEAST_SHARE,
     MOST,
     WRITTEN_IN,
-    alike,
+    are_merged,
+    detect_language,
     is_in,
-    known,
-    likeliest,
+    language_code,
     own_share,
     scripts,
 )
-from ..text.words import collapsed, words
+from ..text.words import collapse_spaces, words
 from .blocks import lines
 from .registry import Count, Relation, Rule, compare, constraint
 
@@ -64,22 +64,22 @@ def _in_english(reply: str) -> bool:
     """Return whether a reply is in English; short ASCII text need only not look foreign."""
     if len(reply) > _SHORT or not reply.isascii():
         return _wholly(reply, "en")
-    found, sure = likeliest(reply)
+    found, sure = detect_language(reply)
     return found == "en" or (found != "" and sure < _SURE)
 
 
 def _spoken(reply: str) -> str:
     """Return a reply without code, formulas and addresses, if a quarter of its letters remains."""
-    said = "\n".join(map(collapsed, lines(prose(reply))))
+    said = "\n".join(map(collapse_spaces, lines(prose(reply))))
     return said if _MOST_CODE * scripts(said).total() >= scripts(reply).total() else reply
 
 
 def _likely(reply: str, language: str) -> bool:
     """Return whether a short reply is more likely in one language than in any other."""
-    found, sure = likeliest(reply) if len(reply) <= _SHORT else ("", 0.0)
+    found, sure = detect_language(reply) if len(reply) <= _SHORT else ("", 0.0)
     return (
         sure >= _LIKELY
-        and alike(found, known(language) or language)
+        and are_merged(found, language_code(language) or language)
         and own_share(reply, found) >= LEAST_SHARE
     )
 

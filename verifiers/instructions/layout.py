@@ -8,7 +8,14 @@ from ..form.json_text import NotJson, read_json
 from ..form.json_value import holds_content
 from ..text.fences import unfenced
 from ..text.sentences import sentences
-from ..text.words import collapsed, folded, has_content, phrase, plain, words
+from ..text.words import (
+    collapse_spaces,
+    folded_words,
+    has_content,
+    normalize_characters,
+    phrase_pattern,
+    words,
+)
 from .blocks import bullets, parts
 from .registry import Count, Text, constraint
 
@@ -91,29 +98,31 @@ def title(reply: str) -> bool:
 def two_responses(reply: str) -> bool:
     """Six asterisks occur once, between two replies with different words."""
     found = parts(_SIX.sub("\0", reply), "\0") or ()
-    return len(found) == 2 and folded(found[0]) != folded(found[1])
+    return len(found) == 2 and folded_words(found[0]) != folded_words(found[1])
 
 
 @constraint("combination:repeat_prompt")
 def repeat_prompt(reply: str, *, prompt_to_repeat: Text) -> bool:
     """The reply starts with the request, word for word in any case, and continues."""
-    said, asked = (collapsed(plain(t)).casefold() for t in (reply, prompt_to_repeat))
+    said, asked = (
+        collapse_spaces(normalize_characters(t)).casefold() for t in (reply, prompt_to_repeat)
+    )
     return said.startswith(asked) and has_content(said[len(asked) :])
 
 
 @constraint("startend:end_checker")
 def end_checker(reply: str, *, end_phrase: Text) -> bool:
     """The reply ends with the phrase, in any case, with text before it."""
-    said = collapsed(plain(reply)).casefold().rstrip('"*_ ')
-    wanted = collapsed(plain(end_phrase)).casefold().rstrip('"*_ ')
-    found = re.search(rf"{phrase(wanted)}\Z", said) if wanted else None
+    said = collapse_spaces(normalize_characters(reply)).casefold().rstrip('"*_ ')
+    wanted = collapse_spaces(normalize_characters(end_phrase)).casefold().rstrip('"*_ ')
+    found = re.search(rf"{phrase_pattern(wanted)}\Z", said) if wanted else None
     return found is not None and has_content(said[: found.start()])
 
 
 @constraint("startend:quotation")
 def quotation(reply: str) -> bool:
     """The reply is in double quotation marks, as any language has them, and not empty."""
-    bare = plain(reply).strip()
+    bare = normalize_characters(reply).strip()
     return len(bare) > 1 and bare[0] + bare[-1] in _QUOTES and has_content(bare)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 
 from ..text.sentences import sentences
-from ..text.words import distinct, folded, words
+from ..text.words import count_distinct, folded_words, words
 from .blocks import spaced, starred
 from .registry import Count, Index, Relation, Text, compare, constraint
 
@@ -41,10 +41,10 @@ def nth_paragraph_first_word(
     reply: str, *, num_paragraphs: Count, nth_paragraph: Count, first_word: Text
 ) -> bool:
     """Blank lines divide the reply into N paragraphs; the n-th starts with the word."""
-    found, wanted = spaced(reply), folded(first_word)
+    found, wanted = spaced(reply), folded_words(first_word)
     if len(found) != num_paragraphs:
         return False
-    return folded(found[nth_paragraph - 1])[: len(wanted)] == wanted
+    return folded_words(found[nth_paragraph - 1])[: len(wanted)] == wanted
 
 
 @constraint("paragraphs:paragraphs")
@@ -74,20 +74,20 @@ def word_count_range(reply: str, *, min_words: Index, max_words: Count) -> bool:
 @constraint("count:unique_word_count")
 def unique_word_count(reply: str, *, N: Count) -> bool:
     """There are at least N different words, ignoring case and accents."""
-    return distinct(reply) >= N
+    return count_distinct(reply) >= N
 
 
 @constraint("count:count_unique")
 def count_unique(reply: str) -> bool:
     """No word occurs twice, ignoring case."""
-    found = folded(reply)
+    found = folded_words(reply)
     return len(found) == len(set(found))
 
 
 @constraint("words:repeats")
 def repeats(reply: str, *, small_n: Count) -> bool:
     """No word occurs more than ``small_n`` times, ignoring case."""
-    return max(Counter(folded(reply)).values(), default=0) <= small_n
+    return max(Counter(folded_words(reply)).values(), default=0) <= small_n
 
 
 @constraint("count:lowercase_counting")

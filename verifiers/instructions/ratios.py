@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from ..text.sentences import sentences
-from ..text.words import folded
+from ..text.words import folded_words
 from .registry import Percentage, Text, constraint
 
 STOP_WORDS = frozenset(
@@ -27,7 +27,7 @@ _LEAST_RUNS = 10
 @constraint("ratio:stop_words")
 def stop_words(reply: str, *, percentage: Percentage) -> bool:
     """At most N per cent of the words are stop words of English."""
-    found = folded(reply)
+    found = folded_words(reply)
     stops = sum(word.partition("'")[0] in STOP_WORDS for word in found)
     return found != [] and 100 * stops <= percentage * len(found)
 
@@ -61,7 +61,7 @@ def sentence_balance(reply: str) -> bool:
 def sentence_words(reply: str) -> bool:
     """Three sentences with the same number of characters, in which no word occurs twice."""
     found = sentences(reply)
-    said = folded(" ".join(found))
+    said = folded_words(" ".join(found))
     return len(found) == 3 and len({len(s) for s in found}) == 1 and len(said) == len(set(said))
 
 
@@ -74,7 +74,7 @@ def overlap(reply: str, *, reference_text: Text, percentage: Percentage) -> bool
     return any(
         _overlap(_trigrams(said), _trigrams(given), percentage)
         for said, given in (
-            (folded(reply), folded(reference_text)),
+            (folded_words(reply), folded_words(reference_text)),
             (list(reply), list(reference_text)),
         )
     )

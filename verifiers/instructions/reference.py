@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..text.words import canonical, collapsed, folded, uncommented
+from ..text.words import canonical, collapse_spaces, folded_words, strip_comments
 from . import (  # noqa: F401  # each registers its constraints when it is imported
     copying,
     counts,
@@ -49,7 +49,7 @@ class Instruction:
         written = bool(self.constraint.check(reply, **self.arguments))
         if not written or self.constraint.whole or "-->" not in reply:
             return written
-        return bool(self.constraint.check(uncommented(reply), **self.arguments))
+        return bool(self.constraint.check(strip_comments(reply), **self.arguments))
 
     @property
     def keywords(self) -> list[str]:
@@ -57,7 +57,7 @@ class Instruction:
         return [
             word
             for name in KEYWORDS.intersection(self.arguments)
-            for word in folded(" ".join(_texts(self.arguments[name])))
+            for word in folded_words(" ".join(_texts(self.arguments[name])))
         ]
 
 
@@ -77,7 +77,7 @@ def read_instructions(reference: Any) -> list[Instruction]:
 def prompt_of(reference: Any) -> str:
     """Return the prompt of a public row as replies are compared with it, or an empty text."""
     prompt = reference.get("prompt") if isinstance(reference, Mapping) else None
-    return collapsed(canonical(prompt).replace("*", "")) if isinstance(prompt, str) else ""
+    return collapse_spaces(canonical(prompt).replace("*", "")) if isinstance(prompt, str) else ""
 
 
 def _pairs(reference: Any) -> list[tuple[Any, Any]]:

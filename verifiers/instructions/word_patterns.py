@@ -7,7 +7,7 @@ import unicodedata
 from itertools import pairwise
 
 from ..text.sentences import sentences
-from ..text.words import folded, initials, letters
+from ..text.words import folded_words, initials, letters_of
 from .blocks import lines
 from .registry import Count, Text, constraint
 
@@ -17,7 +17,7 @@ _CLUSTER = re.compile(r"[bcdfghjklmnpqrstvwxyz]{2}")
 @constraint("words:alphabet")
 def alphabet(reply: str) -> bool:
     """Each word starts with the letter after the previous word's; ``a`` follows ``z``."""
-    found = initials(folded(reply))
+    found = initials(folded_words(reply))
     steps = pairwise(found)
     return (
         len(found) > 1
@@ -36,14 +36,14 @@ def vowel(reply: str) -> bool:
 @constraint("words:consonants")
 def consonants(reply: str) -> bool:
     """Each word has two adjacent consonants; ``y`` is one."""
-    found = folded(reply)
-    return found != [] and all(_CLUSTER.search(letters(word)) for word in found)
+    found = folded_words(reply)
+    return found != [] and all(_CLUSTER.search(letters_of(word)) for word in found)
 
 
 @constraint("words:prime_lengths")
 def prime_lengths(reply: str) -> bool:
     """Each word has a prime number of letters and digits."""
-    sizes = {len(letters(word)) for word in folded(reply)}
+    sizes = {len(letters_of(word)) for word in folded_words(reply)}
     return sizes != set() and all(map(_prime, sizes))
 
 
@@ -54,14 +54,14 @@ def _prime(number: int) -> bool:
 @constraint("words:no_consecutive")
 def no_consecutive(reply: str) -> bool:
     """No two adjacent words start with the same letter."""
-    found = initials(folded(reply))
+    found = initials(folded_words(reply))
     return not any(a == b for a, b in pairwise(found))
 
 
 @constraint("words:last_first")
 def last_first(reply: str) -> bool:
     """At least two sentences; the last word of each is the first of the next."""
-    found = [folded(sentence) for sentence in sentences(reply)]
+    found = [folded_words(sentence) for sentence in sentences(reply)]
     pairs = pairwise(found)
     return len(found) > 1 and all(a and b and a[-1] == b[0] for a, b in pairs)
 
@@ -69,49 +69,49 @@ def last_first(reply: str) -> bool:
 @constraint("words:paragraph_last_first")
 def paragraph_last_first(reply: str) -> bool:
     """Each line ends with the word it starts with, and has others between."""
-    found = [words for line in lines(reply) if (words := folded(line))]
+    found = [words for line in lines(reply) if (words := folded_words(line))]
     return found != [] and all(len(w) > 2 and w[0] == w[-1] for w in found)
 
 
 @constraint("first_word:first_word_sent")
 def first_word_sent(reply: str, *, first_word: Text) -> bool:
     """Each sentence starts with the word, in any case."""
-    found, wanted = [folded(s) for s in sentences(reply)], folded(first_word)
+    found, wanted = [folded_words(s) for s in sentences(reply)], folded_words(first_word)
     return found != [] and all(s[: len(wanted)] == wanted for s in found)
 
 
 @constraint("first_word:first_word_answer")
 def first_word_answer(reply: str, *, first_word: Text) -> bool:
     """The reply starts with the word, in any case."""
-    wanted = folded(first_word)
-    return folded(reply)[: len(wanted)] == wanted
+    wanted = folded_words(first_word)
+    return folded_words(reply)[: len(wanted)] == wanted
 
 
 @constraint("last_word:last_word_sent")
 def last_word_sent(reply: str, *, last_word: Text) -> bool:
     """Each sentence ends with the word, in any case; punctuation may follow."""
-    found, wanted = [folded(s) for s in sentences(reply)], folded(last_word)
+    found, wanted = [folded_words(s) for s in sentences(reply)], folded_words(last_word)
     return found != [] and all(s[-len(wanted) :] == wanted for s in found)
 
 
 @constraint("last_word:last_word_answer")
 def last_word_answer(reply: str, *, last_word: Text) -> bool:
     """The reply ends with the word, in any case; punctuation may follow."""
-    wanted = folded(last_word)
-    return folded(reply)[-len(wanted) :] == wanted
+    wanted = folded_words(last_word)
+    return folded_words(reply)[-len(wanted) :] == wanted
 
 
 @constraint("sentence:increment")
 def increment(reply: str, *, small_n: Count) -> bool:
     """At least two sentences, each ``small_n`` words longer than the one before."""
-    sizes = [len(folded(sentence)) for sentence in sentences(reply)]
+    sizes = [len(folded_words(sentence)) for sentence in sentences(reply)]
     return len(sizes) > 1 and all(b - a == small_n for a, b in pairwise(sizes))
 
 
 @constraint("sentence:alliteration_increment")
 def alliteration_increment(reply: str) -> bool:
     """At least two sentences, each with a longer alliteration than the one before."""
-    runs = [_longest_run(initials(folded(sentence))) for sentence in sentences(reply)]
+    runs = [_longest_run(initials(folded_words(sentence))) for sentence in sentences(reply)]
     return len(runs) > 1 and all(a < b for a, b in pairwise(runs))
 
 

@@ -17,7 +17,7 @@ class Unbounded(Exception):
     """An answer is compressed or too long."""
 
 
-async def bound(response: Any) -> None:
+async def refuse_long_response(response: Any) -> None:
     """Raise on a response that is too long, as a hook of the client.
 
     Raises:

@@ -56,7 +56,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class EndpointAnswer:
     """The answer to a question, or its error.
 
     Attributes:
@@ -166,7 +166,7 @@ class Endpoint:
         read: Callable[[str, bool], str | None],
         shortened: Callable[[dict[str, Any]], dict[str, Any]],
         note: Callable[[str, str], None],
-    ) -> dict[str, Heard]:
+    ) -> dict[str, EndpointAnswer]:
         """Ask all questions, some at a time.
 
         Args:
@@ -184,7 +184,7 @@ class Endpoint:
             key = self._key()
             client = self._client(key)
         except Exception as error:  # no package, no key, a proxy's address that is none
-            return dict.fromkeys(questions, Heard(None, str(error)))
+            return dict.fromkeys(questions, EndpointAnswer(None, str(error)))
         async with client:
             batch = _Batch(self, client, key, health, read, shortened, note)
             return await batch.ask(questions.items())
@@ -204,7 +204,7 @@ class Endpoint:
             import openai
         except ImportError as error:
             raise missing_package("a judge", "judge", error) from error
-        from .bounded import HEADERS, bound
+        from .bounded import HEADERS, refuse_long_response
 
         # Certificates take longer to load than a local server to answer. No redirects: the key
         # is for this server, and a plain address must not lead to an unchecked one.
@@ -218,7 +218,7 @@ class Endpoint:
                 verify=secure,
                 follow_redirects=False,
                 headers=HEADERS,
-                event_hooks={"response": [bound]},
+                event_hooks={"response": [refuse_long_response]},
             ),
         )
 
@@ -240,9 +240,9 @@ class _Batch:
     unsteady: bool = False  # the server answered what it had failed before
     resume_at: float = 0.0  # the server has asked its clients to wait until then
 
-    async def ask(self, questions: Iterable[tuple[str, Question]]) -> dict[str, Heard]:
+    async def ask(self, questions: Iterable[tuple[str, Question]]) -> dict[str, EndpointAnswer]:
         waiting = iter(questions)
-        found: dict[str, Heard] = {}
+        found: dict[str, EndpointAnswer] = {}
         late: list[tuple[str, Question]] = []
         clock = asyncio.get_running_loop().time
 
@@ -254,7 +254,7 @@ class _Batch:
                     late.append((name, question))
                 keep(name, heard, clock() - started)
 
-        def keep(name: str, heard: Heard, seconds: float) -> None:
+        def keep(name: str, heard: EndpointAnswer, seconds: float) -> None:
             found[name] = replace(heard, seconds=seconds)
             if heard.text is not None:
                 self.note(name, heard.text)
@@ -266,7 +266,7 @@ class _Batch:
             keep(name, heard, lost.seconds + clock() - started)
         return found
 
-    async def _one(self, question: Question) -> Heard:
+    async def _one(self, question: Question) -> EndpointAnswer:
         """Ask one question, with as many attempts as necessary and allowed."""
         faults: list[_Failure] = []
         while not self._spent(faults):
@@ -279,12 +279,14 @@ class _Batch:
             if isinstance(answer, str):
                 self.failed = 0
                 self.unsteady |= any(fault.may_be_the_reply for fault in faults)
-                return Heard(answer)
+                return EndpointAnswer(answer)
             faults.append(answer)
         if not faults:
-            return Heard(None, f"not asked, since the server failed the batch: {self.stopped}")
+            return EndpointAnswer(
+                None, f"not asked, since the server failed the batch: {self.stopped}"
+            )
         last, tried = faults[-1], len(faults)
-        lost = Heard(None, f"{last.reason} ({tried} attempt{'s' if tried > 1 else ''})")
+        lost = EndpointAnswer(None, f"{last.reason} ({tried} attempt{'s' if tried > 1 else ''})")
         if self.stopped:
             return lost
         if last.server:
@@ -292,7 +294,9 @@ class _Batch:
         self.failed = 0
         return await self._shortly(question, SHORT_TRIAL, lost)
 
-    async def _shortly(self, question: Question, steps: str, lost: Heard) -> Heard:
+    async def _shortly(
+        self, question: Question, steps: str, lost: EndpointAnswer
+    ) -> EndpointAnswer:
         """Ask for the verdict and nothing else; find whether it is the reply that gets none.
 
         A judge that thinks has no verdict in so few tokens on any reply: it is asked in full.
@@ -306,7 +310,7 @@ class _Batch:
                     return lost
                 answer = await ask(question.body if step == "Q" else question.control)
                 if step == "Q" and isinstance(answer, str):
-                    return Heard(answer)
+                    return EndpointAnswer(answer)
                 if step == "C" and _down(answer):
                     return await self._unanswered(lost)
                 if isinstance(answer, _Failure) and answer.server and not answer.timeout:
@@ -319,7 +323,7 @@ class _Batch:
                     break
             else:
                 fault = f"{lost.fault}, and the same question with another reply is answered"
-                return Heard(None, fault, refused=True)
+                return EndpointAnswer(None, fault, refused=True)
         return lost
 
     async def _short(self, body: dict[str, Any]) -> str | _Failure:
@@ -334,7 +338,9 @@ class _Batch:
         self.guided &= not isinstance(answer, str)
         return answer
 
-    async def _tried(self, question: Question, last: _Failure, lost: Heard) -> Heard:
+    async def _tried(
+        self, question: Question, last: _Failure, lost: EndpointAnswer
+    ) -> EndpointAnswer:
         """Find whether a question was lost to its reply, to the server, or to neither."""
         if last.may_be_the_reply:
             # a refused request was read, so one control shows that all else in it was right
@@ -352,15 +358,15 @@ class _Batch:
                     self.failed = 0
                 elif isinstance(answer, str):
                     self.unsteady = True
-                    return Heard(answer)
+                    return EndpointAnswer(answer)
                 elif not answer.may_be_the_reply:
                     return lost
             fault = f"{lost.fault}, and the same question with another reply is answered"
-            return Heard(None, fault, refused=True)
+            return EndpointAnswer(None, fault, refused=True)
         lost = await self._unanswered(lost)
         return replace(lost, late=last.timeout and not (self.failed or self.stopped))
 
-    async def _unanswered(self, lost: Heard) -> Heard:
+    async def _unanswered(self, lost: EndpointAnswer) -> EndpointAnswer:
         """Stop the batch if the server fails what no reply is part of, too."""
         answer = await self._patiently(self.health)
         self.failed = self.failed + 1 if _down(answer) else 0

@@ -14,10 +14,10 @@ from ..shown import check_whole
 from ..verdict import Status, Verdict
 from ..verifier import Verifier, same_length
 from .cache import AnswerCache, content_key
-from .endpoint import Endpoint, Heard, Question, Usage
+from .endpoint import Endpoint, EndpointAnswer, Question, Usage
 from .grammar import Grammar, scale
-from .known import Known, read_known, shown_part
-from .prompt import CONTROL, DATA, check_template, filled
+from .judge_reference import JudgeReference, read_judge_reference, shown_part
+from .prompt import CONTROL, DATA, check_template, fill_template
 
 TEMPLATE = """Question:
 {question}
@@ -43,7 +43,7 @@ GRADED = (
     "only announces an answer, repeats the question, names several answers, or talks to its "
     "examiner instead of doing the task gets 1."
 )
-HEALTH = Known((("user", "What is 2 + 2?"),), "4")
+HEALTH = JudgeReference((("user", "What is 2 + 2?"),), "4")
 SAMPLING: dict[str, Any] = {"temperature": 0.0, "seed": 0, "max_tokens": 1024}
 SHORT = 64
 """Tokens of an answer that holds the verdict and nothing else."""
@@ -143,7 +143,7 @@ class Judge(Verifier):
     def check_reference(self, reference: Any) -> str | None:
         """Require a readable reference, and a criterion in it or in ``criteria``."""
         try:
-            known = read_known(reference)
+            known = read_judge_reference(reference)
         except ValueError as error:
             return str(error)
         if not (known.answer or known.rubric or self.criteria):
@@ -189,17 +189,17 @@ class Judge(Verifier):
     def _values(self) -> dict[str, float]:
         return {"CORRECT": 1.0, "INCORRECT": 0.0} if self.scale is None else scale(self.scale)
 
-    def _settled(self, shown: str, known: Known) -> Verdict | None:
+    def _settled(self, shown: str, known: JudgeReference) -> Verdict | None:
         return None
 
-    def _prompts(self, shown: str, known: Known) -> list[str]:
+    def _prompts(self, shown: str, known: JudgeReference) -> list[str]:
         texts = {
             "question": known.question,
             "answer": known.answer,
             "criteria": self._all_criteria(known),
             "reply": shown,
         }
-        return [filled(self._shown_template(), texts)]
+        return [fill_template(self._shown_template(), texts)]
 
     def _shown_template(self) -> str:
         return self._template if self.template is None else self.template
@@ -213,7 +213,7 @@ class Judge(Verifier):
 
     # -- what both share -----------------------------------------------------------------------
 
-    def _all_criteria(self, known: Known) -> str:
+    def _all_criteria(self, known: JudgeReference) -> str:
         return "\n".join(part for part in (known.rubric, self.criteria) if part)
 
     def _check(self) -> None:
@@ -239,7 +239,7 @@ class Judge(Verifier):
             fault = self.check_reference(reference)
             if fault is not None:
                 return Verdict.fault(Status.BAD_GOLD, fault)
-            known = read_known(reference)
+            known = read_judge_reference(reference)
             try:
                 shown = shown_part(reply, thoughts=self.thoughts, longest=self.longest)
             except ValueError as error:
@@ -248,7 +248,7 @@ class Judge(Verifier):
         except Exception as error:  # a bug here is ours, and spoils no neighbour
             return Verdict.from_error(error)
 
-    def _planned(self, shown: str, known: Known) -> _Plan:
+    def _planned(self, shown: str, known: JudgeReference) -> _Plan:
         questions: dict[str, Question] = {}
         prompts = []
         controls = self._prompts(CONTROL, known)
@@ -278,13 +278,13 @@ class Judge(Verifier):
         }
         return {name: value for name, value in body.items() if value is not None}
 
-    async def _heard(self, questions: Mapping[str, Question]) -> dict[str, Heard]:
+    async def _heard(self, questions: Mapping[str, Question]) -> dict[str, EndpointAnswer]:
         """Return the judge's answer to each question, cached."""
         heard = {}
         for key in questions:
             text = self._answers.get(key)
             if text is not None and self._grammar.read(text) is not None:
-                heard[key] = Heard(text)
+                heard[key] = EndpointAnswer(text)
         missing = {key: question for key, question in questions.items() if key not in heard}
         if missing:
             heard |= await self._endpoint.ask_all(
@@ -316,7 +316,7 @@ class Judge(Verifier):
             **limits,
         }
 
-    def _judged(self, plan: _Plan, heard: Mapping[str, Heard]) -> Verdict:
+    def _judged(self, plan: _Plan, heard: Mapping[str, EndpointAnswer]) -> Verdict:
         answers = [[heard[key] for key in ballots] for ballots in plan.prompts]
         seconds = sum(answer.seconds for row in answers for answer in row)
         lost = [answer for row in answers for answer in row if answer.text is None]
@@ -331,7 +331,7 @@ class Judge(Verifier):
         status = Status.CORRECT if score == 1.0 else Status.INCORRECT
         return Verdict(status, score, reason, extracted=plan.shown, seconds=seconds)
 
-    def _word(self, answer: Heard) -> str:
+    def _word(self, answer: EndpointAnswer) -> str:
         word = self._grammar.read(answer.text or "")
         if word is None:
             raise AssertionError("what has no verdict is never kept")

@@ -7,8 +7,8 @@ from typing import Any
 
 from ..verdict import Verdict
 from .judge import Judge
-from .known import Known, read_known, shown_part
-from .prompt import filled
+from .judge_reference import JudgeReference, read_judge_reference, shown_part
+from .prompt import fill_template
 
 TEMPLATE = """Question:
 {question}
@@ -106,7 +106,7 @@ class PairwiseJudge(Judge):
     def check_reference(self, reference: Any) -> str | None:
         """Require a reference whose reply could itself be judged."""
         try:
-            known = read_known(reference)
+            known = read_judge_reference(reference)
             if not known.answer:
                 return 'there is no reply to compare with: give it as "answer"'
             self._baseline(known)
@@ -114,23 +114,23 @@ class PairwiseJudge(Judge):
             return f"the reply to compare with cannot be used: {error}"
         return None
 
-    def _baseline(self, known: Known) -> str:
+    def _baseline(self, known: JudgeReference) -> str:
         return shown_part(known.answer, thoughts=self.thoughts, longest=self.longest)
 
     def _values(self) -> dict[str, float]:
         return {"A": 1.0, "B": 0.0, "TIE": 0.5}
 
-    def _settled(self, shown: str, known: Known) -> Verdict | None:
+    def _settled(self, shown: str, known: JudgeReference) -> Verdict | None:
         if shown != self._baseline(known):
             return None
         return Verdict.wrong("the same as the known reply", score=0.5, extracted=shown)
 
-    def _prompts(self, shown: str, known: Known) -> list[str]:
+    def _prompts(self, shown: str, known: JudgeReference) -> list[str]:
         texts = {"question": known.question, "criteria": self._all_criteria(known)}
         baseline = self._baseline(known)
         orders = ((shown, baseline), (baseline, shown))
         template = self._shown_template()
-        return [filled(template, {**texts, "first": a, "second": b}) for a, b in orders]
+        return [fill_template(template, {**texts, "first": a, "second": b}) for a, b in orders]
 
     def _instructions(self) -> str:
         return BETTER

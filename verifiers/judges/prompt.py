@@ -42,7 +42,7 @@ _VERDICT = re.compile(r"(verdict[*_`\"']{0,4})(?=\s{0,8}[*_`]{0,4}[:：])", re.I
 _UNSENDABLE = re.compile("[\x00\ud800-\udfff]")
 
 
-def harmless(text: str, tokens: Collection[str] = ()) -> str:
+def neutralize(text: str, tokens: Collection[str] = ()) -> str:
     """Break up what a chat template or a parser of verdicts would read as its own.
 
     A space breaks up whatever has the form of a control token (``<|im_end|>``, ``</s>``,
@@ -65,7 +65,7 @@ def harmless(text: str, tokens: Collection[str] = ()) -> str:
     return _VERDICT.sub(r"\1 ", text)
 
 
-def filled(template: str, texts: Mapping[str, str]) -> str:
+def fill_template(template: str, texts: Mapping[str, str]) -> str:
     """Fill each ``{slot}`` of a template with a fenced text.
 
     Braces that name no slot stay as they are. An empty text becomes :data:`NOTHING`.
@@ -80,7 +80,7 @@ def filled(template: str, texts: Mapping[str, str]) -> str:
         {reply} is 4
         [end of reply b2549a3a9053]
     """
-    safe = {slot: harmless(text).strip() for slot, text in texts.items()}
+    safe = {slot: neutralize(text).strip() for slot, text in texts.items()}
     code = _code(safe.values())
     slots = re.compile("|".join(r"\{" + re.escape(slot) + r"\}" for slot in safe))
 

@@ -15,8 +15,8 @@ from ..memo import Memo
 from ..shown import check_whole
 from ..verdict import Status, Verdict
 from ..verifier import Verifier, same_length
-from .known import Known, read_known, shown_part
-from .prompt import CONTROL, harmless
+from .judge_reference import JudgeReference, read_judge_reference, shown_part
+from .prompt import CONTROL, neutralize
 
 _SANE = 10_000_000
 """Tokenizers without a limit of their own say 10^30."""
@@ -98,7 +98,9 @@ class RewardModel(Verifier):
         if not self.question:
             return None
         try:
-            known = read_known(reference) if isinstance(reference, dict) else Known()
+            known = (
+                read_judge_reference(reference) if isinstance(reference, dict) else JudgeReference()
+            )
         except ValueError as error:
             return str(error)
         if known.messages:
@@ -171,14 +173,14 @@ class RewardModel(Verifier):
             fault = self.check_reference(reference)
             if fault is not None:
                 return Verdict.fault(Status.BAD_GOLD, fault)
-            known = read_known(reference) if self.question else Known()
+            known = read_judge_reference(reference) if self.question else JudgeReference()
             limit = min(self.longest or held.most, held.most)
             try:
                 # a token of more than 64 characters is rare, and tokenizing a megabyte is slow
                 shown = shown_part(reply, thoughts=self.thoughts, longest=64 * limit)
             except ValueError as error:
                 return Verdict.unparseable(str(error))
-            tokens = held.tokens(known.messages, harmless(shown, held.control))
+            tokens = held.tokens(known.messages, neutralize(shown, held.control))
             if len(tokens.ids) > limit:
                 least = len(held.tokens(known.messages, "x").ids)
                 if least > limit:  # then no reply is short enough
@@ -297,7 +299,7 @@ class _Held:
             text = self.tokenizer.apply_chat_template(chat, tokenize=False)
             row = self.tokenizer(text, add_special_tokens=False, verbose=False)
         else:
-            question = Known(tuple(messages)).question
+            question = JudgeReference(tuple(messages)).question
             row = self.tokenizer(*([question, reply] if messages else [reply]), verbose=False)
         types = row.get("token_type_ids", ()) if self._takes_types else ()
         return _Tokens(tuple(row["input_ids"]), tuple(types), messages=tuple(messages))

@@ -9,7 +9,7 @@ from .evaluate import precise_number
 from .identity import value_of
 from .latex import split_top
 from .number import read_respelled, without_unit
-from .shape import read_shape
+from .parsed_answer import parse_answer
 
 _APPROX = "\\approx"
 
@@ -29,9 +29,9 @@ def _exact(text: str) -> str | None:
         return head
     if not head:
         return tails[0] if len(tails) == 1 else None
-    value = read_shape(head)
+    value = parse_answer(head)
     named = assignment(value)
-    stated = assignment(read_shape(f"{head}={tails[0]}"))
+    stated = assignment(parse_answer(f"{head}={tails[0]}"))
     if named is None and stated and stated[0] == head:
         return f"{head}={tails[0]}" if len(tails) == 1 else None
     amount = without_unit(named[1][-1] if named else value.text)[0]

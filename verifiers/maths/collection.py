@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
-from .amount import to_be_worked_out
 from .comparison import Comparison
 from .equations import assignment
 from .expression import read_expression
 from .identity import constant_value
+from .intervals import read_intervals, same_inequality, same_intervals
 from .number import read_respelled
-from .region import read_region, same_inequality, same_region
-from .shape import Kind, Shape, as_interval, read_shape
+from .parsed_answer import Kind, ParsedAnswer, as_interval, parse_answer
+from .quantity import to_be_worked_out
 from .variables import letters, same_letters
 
 _UNIT = re.compile(r"\\[A-Za-z]+|([ijk])")
@@ -27,7 +27,7 @@ BAGS = frozenset((Kind.LIST, Kind.SET))
 RANGES = frozenset((Kind.RELATION, Kind.UNION, Kind.TUPLE))
 
 
-def same_sequences(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
+def same_sequences(a: ParsedAnswer, b: ParsedAnswer, on: Comparison, depth: int) -> bool | None:
     """Compare tuples, intervals, vectors and matrices."""
     a, b = _components(a, len(b.parts)), _components(b, len(a.parts))
     if a.kind is b.kind:
@@ -49,7 +49,7 @@ def same_sequences(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | Non
     return on.all_same(a.parts, b.parts, depth)
 
 
-def _components(shape: Shape, size: int) -> Shape:
+def _components(shape: ParsedAnswer, size: int) -> ParsedAnswer:
     """Return the vector ``2i-3j+k`` as a tuple of components; any other shape unchanged."""
     named = letters(shape.text) if shape.kind is Kind.EXPRESSION and size in {2, 3} else frozenset()
     if not named or not named <= frozenset("jk"[: size - 1]):  # i is no variable
@@ -70,29 +70,29 @@ def _components(shape: Shape, size: int) -> Shape:
         return shape
     simple = [tree.value if tree.kind == "number" else "" for tree in trees[2:] if tree]
     parts = [str(value) or part for value, part in zip(simple, parts, strict=True)]
-    return Shape(Kind.TUPLE, shape.text, tuple(parts), "()")
+    return ParsedAnswer(Kind.TUPLE, shape.text, tuple(parts), "()")
 
 
-def _misnamed(one: Shape, other: Shape) -> bool:
+def _misnamed(one: ParsedAnswer, other: ParsedAnswer) -> bool:
     """Return whether only one side names its members, out of order: ``(y=3, x=-5)``."""
-    named = [assignment(read_shape(part)) for part in one.parts if "=" in part]
+    named = [assignment(parse_answer(part)) for part in one.parts if "=" in part]
     values = [found[1][-1] for found in named if found]
     if len(values) < 2 or any("=" in part for part in other.parts):
         return False
     return _coordinates(one) != values
 
 
-def _without_factor(matrix: Shape) -> Shape | None:
+def _without_factor(matrix: ParsedAnswer) -> ParsedAnswer | None:
     """Return the matrix without a factor, ``None`` if there is no factor."""
     start = matrix.text.find("\\begin") if matrix.kind is Kind.MATRIX else 0
-    bare = read_shape(matrix.text[start:]) if start > 0 else None
+    bare = parse_answer(matrix.text[start:]) if start > 0 else None
     return bare if bare is not None and len(bare.parts) == len(matrix.parts) else None
 
 
 # -- lists and sets ----------------------------------------------------------------------------
 
 
-def same_bags(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
+def same_bags(a: ParsedAnswer, b: ParsedAnswer, on: Comparison, depth: int) -> bool | None:
     """Compare lists and sets with each other, a single value, or a range given by inequalities."""
     if Kind.EQUATION in {a.kind, b.kind}:
         a, b = named_members(a), named_members(b)
@@ -109,16 +109,16 @@ def same_bags(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
     return _same_members(_distinct(a.parts, on, depth), _distinct(b.parts, on, depth), on, depth)
 
 
-def _numbered_as(one: Shape, other: Shape) -> Shape:
+def _numbered_as(one: ParsedAnswer, other: ParsedAnswer) -> ParsedAnswer:
     """Return ``x_1=2, x_2=3`` as ``x=2, x=3`` if one is written so; else the other unchanged."""
     if len({part[:2] for part in one.parts}) > 1 or one.parts[0][1:2] != "=":
         return other
     return replace(other, parts=tuple(_NUMBERED.sub(r"\1=", part) for part in other.parts))
 
 
-def _bag_and_other(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
+def _bag_and_other(a: ParsedAnswer, b: ParsedAnswer, on: Comparison, depth: int) -> bool | None:
     bag, other = (a, b) if a.kind in BAGS else (b, a)
-    alike = len(set(bag.parts)) == 1 and read_shape(bag.parts[0]).kind is other.kind is Kind.TUPLE
+    alike = len(set(bag.parts)) == 1 and parse_answer(bag.parts[0]).kind is other.kind is Kind.TUPLE
     if alike or (len(bag.parts) == 1 and other.kind not in RANGES):  # {5} for 5
         gold = bag.parts[0] if bag is a else a.text
         answer = bag.parts[0] if bag is b else b.text
@@ -132,23 +132,23 @@ def _bag_and_other(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | Non
         if named is not None and len(named) == len(other.parts):
             golds, answers = (named, other.parts) if bag is a else (other.parts, named)
             return on.noted(on.all_same(golds, answers, depth), "given by name")
-    pairs = [len(s.parts) == 2 and s.kind is Kind.TUPLE for s in map(read_shape, b.parts)]
+    pairs = [len(s.parts) == 2 and s.kind is Kind.TUPLE for s in map(parse_answer, b.parts)]
     if bag is b and a.kind is Kind.UNION and all(pairs):  # (-\infty,0) or (2,\infty)
         return on.same(a.text, "\\cup".join(b.parts), depth + 1)
     points = other.kind is Kind.UNION and bag.kind is Kind.SET
     ranges = other.kind in RANGES or other.kind is Kind.EXPRESSION
-    kinds = {read_shape(part).kind for part in bag.parts}
+    kinds = {parse_answer(part).kind for part in bag.parts}
     cases = Kind.RELATION in kinds <= {Kind.RELATION, Kind.EQUATION}
     return _regions(a, b, on) if points or (ranges and cases) else False
 
 
-def named_members(shape: Shape) -> Shape:
+def named_members(shape: ParsedAnswer) -> ParsedAnswer:
     """Return ``(a,b) = (2,5)`` as the list ``a = 2, b = 5``; any other shape unchanged."""
     if shape.kind is Kind.EQUATION and len(shape.parts) > 2:  # a = b = 1
         members = tuple(f"{name}={shape.parts[-1]}" for name in shape.parts[:-1])
-        chained = all(assignment(read_shape(member)) for member in members)
+        chained = all(assignment(parse_answer(member)) for member in members)
         return replace(shape, kind=Kind.LIST, parts=members) if chained else shape
-    sides = [read_shape(side) for side in shape.parts]
+    sides = [parse_answer(side) for side in shape.parts]
     if shape.kind is not Kind.EQUATION or len(sides) != 2:
         return shape
     names, values = sides
@@ -158,9 +158,9 @@ def named_members(shape: Shape) -> Shape:
     return replace(shape, kind=Kind.LIST, parts=members)
 
 
-def solutions(shape: Shape) -> Shape:
+def solutions(shape: ParsedAnswer) -> ParsedAnswer:
     """Return ``x=1, y=2, x=2, y=1`` as the list ``(1,2), (2,1)``; any other shape unchanged."""
-    found = [assignment(read_shape(part)) for part in shape.parts if shape.kind is Kind.LIST]
+    found = [assignment(parse_answer(part)) for part in shape.parts if shape.kind is Kind.LIST]
     named = [each for each in found if each is not None]
     size = len({name for name, _ in named})
     if not 1 < size < len(named) == len(found):
@@ -172,13 +172,13 @@ def solutions(shape: Shape) -> Shape:
     return replace(shape, parts=tuple(f"({part})" for part in parts))
 
 
-def _coordinates(bag: Shape) -> list[str] | None:
+def _coordinates(bag: ParsedAnswer) -> list[str] | None:
     """Return the values of ``x = 3, y = -5`` in the order of the names, or else as given.
 
     The order of the names counts for x, y, z and for indices; ``None`` for other names that stand
     in the reverse order of the alphabet: nobody can say which comes first.
     """
-    named = [assignment(read_shape(part)) for part in bag.parts]
+    named = [assignment(parse_answer(part)) for part in bag.parts]
     values = {found[0]: found[1][-1] for found in named if found}
     if len(values) < 2 or len(values) != len(bag.parts):
         return None
@@ -190,21 +190,21 @@ def _coordinates(bag: Shape) -> list[str] | None:
     return None if follow and names != sorted(names) else list(values.values())
 
 
-def _named_in_order(a: Shape, b: Shape) -> bool:
+def _named_in_order(a: ParsedAnswer, b: ParsedAnswer) -> bool:
     """Return whether the reference has names, as in ``k=4, n=2``, and the answer ``4, 2``.
 
     Different units name members too: ``3 red, 4 blue``.
     """
     if not 1 < len(a.parts) == len(b.parts):
         return False
-    golds, answers = ([read_shape(part) for part in shape.parts] for shape in (a, b))
+    golds, answers = ([parse_answer(part) for part in shape.parts] for shape in (a, b))
     names = [_label(member) for member in golds]
     if "" in names or len(set(names)) != len(names):
         return False
     return not any(_label(member) for member in answers)
 
 
-def _own_names(a: Shape, b: Shape) -> list[str] | None:
+def _own_names(a: ParsedAnswer, b: ParsedAnswer) -> list[str] | None:
     """Return the values of ``w=16, d=3``, an answer to the list ``16, 3``, in their order.
 
     ``None`` if the gold names its members, or the answer has ``x_1`` and ``x_2``, one name with
@@ -212,14 +212,14 @@ def _own_names(a: Shape, b: Shape) -> list[str] | None:
     """
     if not (1 < len(a.parts) == len(b.parts) and a.kind is b.kind is Kind.LIST):
         return None
-    found = [assignment(read_shape(part)) for part in b.parts]
+    found = [assignment(parse_answer(part)) for part in b.parts]
     names = {name[0] for name in found if name}
-    if any(assignment(read_shape(part)) for part in a.parts) or len(names) < len(found):
+    if any(assignment(parse_answer(part)) for part in a.parts) or len(names) < len(found):
         return None
     return None if all(map(_INDEXED.fullmatch, names)) else _coordinates(b)
 
 
-def _label(member: Shape) -> str:
+def _label(member: ParsedAnswer) -> str:
     found = assignment(member)
     return found[0] if found else member.number.unit if member.number else ""
 
@@ -227,7 +227,7 @@ def _label(member: Shape) -> str:
 def _key(part: str, on: Comparison) -> Hashable:
     """Return a key that certainly equal members share."""
     # A shape has the value of 1-4 too, which is no answer where a number is to be worked out.
-    found = read_respelled(part) if on.how.worked_out else read_shape(part).number
+    found = read_respelled(part) if on.how.worked_out else parse_answer(part).number
     return part if found is None else (found.value, found.percent, found.unit)
 
 
@@ -291,7 +291,7 @@ def _without(parts: Sequence[str], common: Counter[Hashable], on: Comparison) ->
 # -- parts of the line -------------------------------------------------------------------------
 
 
-def same_ranges(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
+def same_ranges(a: ParsedAnswer, b: ParsedAnswer, on: Comparison, depth: int) -> bool | None:
     """Compare inequalities, intervals and their unions."""
     unions = a.kind is b.kind is Kind.UNION
     if unions and len(a.parts) == len(b.parts) <= _MAX_ELEMENTS:
@@ -316,11 +316,11 @@ def same_ranges(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
     return same_sequences(left, right, on, depth)
 
 
-def _regions(a: Shape, b: Shape, on: Comparison) -> bool | None:
+def _regions(a: ParsedAnswer, b: ParsedAnswer, on: Comparison) -> bool | None:
     """Compare as sets of real numbers; ``None`` if one cannot be parsed as such."""
-    left, right = read_region(a), read_region(b)
+    left, right = read_intervals(a), read_intervals(b)
     if left is None or right is None:
         return None
-    if not same_region(left, right):
+    if not same_intervals(left, right):
         return False
     return on.note("as a set of numbers") if a.kind is not b.kind else True

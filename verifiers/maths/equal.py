@@ -1,6 +1,6 @@
 r"""Compare an answer with a reference, without symbolic computation.
 
-:func:`compared` says True, False, or None: None is "not from here", and only such pairs go
+:func:`compare_answers` says True, False, or None: None is "not from here", and only such pairs go
 on to the symbolic worker. What it refuses it refuses for good: negations, lists compared with
 single values, other variables, other brackets. The known false positives of the symbolic
 library lie there.
@@ -12,19 +12,8 @@ import itertools
 import re
 from dataclasses import replace
 
-from ..text.markup import unbold, unwrap_text
-from .amount import (
-    same_amounts,
-    same_bases,
-    same_congruences,
-    same_formulas,
-    same_ratios,
-    same_times,
-    to_be_reduced,
-    to_be_worked_out,
-)
+from ..text.markup import strip_bold, unwrap_text
 from .approximation import without_approximations
-from .bound import renamings, same_sets, stated
 from .choice import Choice, is_letter, read_choice
 from .collection import (
     BAGS,
@@ -42,14 +31,25 @@ from .evaluate import real_value
 from .expression import read_expression
 from .formula import UNDEFINED
 from .identity import constant_value, value_of
-from .latex import PLAIN, balanced, spelled, split_top
+from .intervals import impossible, overlapping, read_intervals
+from .latex import PLAIN, is_balanced, normalized, split_top
 from .number import read_foreign, read_respelled
+from .parsed_answer import MEMBER, Kind, ParsedAnswer, as_list, parse_answer, words_of
 from .piecewise import read_cases, same_cases
 from .progression import same_progressions
-from .region import impossible, overlapping, read_region
-from .shape import MEMBER, Kind, Shape, as_list, read_shape, words_of
+from .qualifiers import renamings, same_sets, split_qualifiers
+from .quantity import (
+    same_bases,
+    same_congruences,
+    same_formulas,
+    same_quantities,
+    same_ratios,
+    same_times,
+    to_be_reduced,
+    to_be_worked_out,
+)
 from .variables import letters, renamed
-from .wording import counted, in_short, labelled_value, same_wording, words_and_values
+from .wording import in_short, labelled_value, read_count, same_wording, words_and_values
 
 _NEGATIONS = re.compile(
     r"(?<![A-Za-z])(?:(?<!does )not(?! defined)|isn't|wrong|incorrect|neither|nor|either|except|"
@@ -85,11 +85,11 @@ _UNSURE = ("\\phantom", "\\not", "\\neg", "\\sim", "?", "..", "\\dots")
 
 
 def comparison(conventions: Conventions) -> Comparison:
-    """Return the comparison in which :func:`compared` records notes."""
+    """Return the comparison in which :func:`compare_answers` records notes."""
     return Comparison(conventions, _same)
 
 
-def compared(gold: str, answer: str, on: Comparison) -> bool | None:
+def compare_answers(gold: str, answer: str, on: Comparison) -> bool | None:
     """Compare an answer with a reference without any symbolic computation.
 
     Args:
@@ -101,12 +101,16 @@ def compared(gold: str, answer: str, on: Comparison) -> bool | None:
         True or False if decided here, else ``None``.
     """
     answer = _without_remark(gold, answer, on)
-    left, right = spelled(gold), spelled(answer)
+    left, right = normalized(gold), normalized(answer)
     if not left or not right:
         return False
     if PLAIN.fullmatch(right) and not _LETTER.search(left) and _APPROX not in left:
         return on.same(left, right, 0)  # a number hedges nothing
-    if not balanced(right) or _joined_otherwise(gold, answer, left, right) or _turned(gold, answer):
+    if (
+        not is_balanced(right)
+        or _joined_otherwise(gold, answer, left, right)
+        or _turned(gold, answer)
+    ):
         return False
     if left == right or ("\\text" in left and _bare(left) == _bare(right)):
         return True
@@ -135,16 +139,18 @@ def _without_remark(gold: str, answer: str, on: Comparison) -> str:
     """Drop what repeats a number in words or names what it is not: 17 (seventeen), 17, not 16."""
     found = None
     if answer[-1:] in ")}" or any(word in answer for word in _OTHERWISE):
-        plain = _NOT_BUT.sub(r"\2, not \1", unbold(unwrap_text(answer)))
+        plain = _NOT_BUT.sub(r"\2, not \1", strip_bold(unwrap_text(answer)))
         found = _REMARK.fullmatch(plain)
     named = found is not None and any(map(str.isdigit, found[0]))  # "Alice, not Bob" is left
     if found is None or not named or _REMARK.fullmatch(unwrap_text(gold)):
         return answer
     value, other = found[1], found["other"] or found["than"]
     denied = found["not"] or found["than"]
-    if denied is None and "%" not in other and counted(value) is counted(other) is None:
+    if denied is None and "%" not in other and read_count(value) is read_count(other) is None:
         return answer
-    return value if compared(value, other, comparison(on.how)) is (denied is None) else answer
+    return (
+        value if compare_answers(value, other, comparison(on.how)) is (denied is None) else answer
+    )
 
 
 def _positive(text: str) -> bool:
@@ -170,7 +176,7 @@ def _joined_otherwise(gold: str, answer: str, left: str, right: str) -> bool:
     if _OR.search(gold) and not _SOLVED.search(gold):  # p \vee q
         return _OR.search(answer) is None
     for mine, other, wrong in ((_AND, _OR, impossible), (_OR, _AND, overlapping)):
-        if not mine.search(answer) or mine.search(gold) or not wrong(read_shape(right)):
+        if not mine.search(answer) or mine.search(gold) or not wrong(parse_answer(right)):
             continue
         if left != right or other.search(gold):
             return True
@@ -191,7 +197,7 @@ def _of_vectors(text: str) -> dict[frozenset[str], tuple[str, ...]]:
 
 def _as_stated(gold: str, answer: str, found: bool | None, on: Comparison) -> bool | None:
     """Compare formulas without what is said of their letters after them."""
-    left, right = stated(gold), stated(answer)
+    left, right = split_qualifiers(gold), split_qualifiers(answer)
     if right.rule and not left.rule:
         if not _excludes_pole(left.core, right.rule):
             return found  # 5 if x > 0 is less than 5
@@ -235,7 +241,7 @@ def _approximate(gold: str, answer: str, on: Comparison) -> bool | None:
     if not exact or _APPROX in exact:
         return False
     golds = (without_approximations(gold) or gold, gold.rpartition(_APPROX)[2])
-    return any_of(compared(text, exact, on) for text in golds if _APPROX not in text)
+    return any_of(compare_answers(text, exact, on) for text in golds if _APPROX not in text)
 
 
 def _bare(text: str) -> str:
@@ -259,7 +265,7 @@ def _same(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
         return False
     if "{cases}" in gold:
         return same_cases(gold, answer, on, depth)
-    a, b = read_shape(gold), read_shape(answer)
+    a, b = parse_answer(gold), parse_answer(answer)
     if a.number and (b.number is None or (b.number.unit == "K" and not a.number.unit)):
         short = in_short(b.text)
         b = b if short is None else replace(b, kind=Kind.NUMBER, number=short)
@@ -268,14 +274,14 @@ def _same(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
         amount = read_respelled(f"{letter[1]}\\text{{{letter[2]}}}") if letter else None
         b = replace(b, kind=Kind.NUMBER, number=amount) if amount else b
     if a.kind is Kind.BASE is not b.kind and int(a.mark) > 10:  # 2f_{16}
-        b = read_shape(b.text.upper())
+        b = parse_answer(b.text.upper())
     if a.number is not None and b.number is not None:
         if to_be_worked_out(gold, answer, on) or to_be_reduced(answer, on):
             return False
-        return same_amounts(a.number, b.number, on)
+        return same_quantities(a.number, b.number, on)
     if a.number is not None and b.kind is Kind.LIST:
         foreign = read_foreign(b.text)
-        if foreign is not None and same_amounts(a.number, foreign, on):
+        if foreign is not None and same_quantities(a.number, foreign, on):
             return on.note("by another country's comma")
         a = as_list(a)  # 100,200,300 against 300, 100, 200
     elif b.number is not None and a.kind is Kind.LIST:
@@ -283,7 +289,7 @@ def _same(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
     a, b = (solutions(named_members(s)) if len(s.parts) > 2 else s for s in (a, b))  # a = b = 1
     named = [letters(s.text) for s in (a, b)]
     if "{}" in {a.mark, b.mark} and len(named[0]) == len(named[1]) == 1:  # {a | a > 3} for a > 3
-        b = read_shape(renamed(b.text, dict(zip(named[1], named[0], strict=True))))
+        b = parse_answer(renamed(b.text, dict(zip(named[1], named[0], strict=True))))
     kinds = {a.kind, b.kind}
     option = _option(gold, answer, on, depth)
     if option is not None:
@@ -312,7 +318,9 @@ def _same(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
     return _structures(gold, a, b, on, depth)
 
 
-def _structures(gold: str, a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
+def _structures(
+    gold: str, a: ParsedAnswer, b: ParsedAnswer, on: Comparison, depth: int
+) -> bool | None:
     kinds = {a.kind, b.kind}
     if Kind.CONGRUENCE in kinds:
         return same_congruences(a, b, on, depth)
@@ -352,7 +360,7 @@ def _option_text(wanted: Choice, answer: str, on: Comparison, depth: int) -> boo
     return on.noted(on.same(wanted.option, answer, depth + 1), "by the option's text")
 
 
-def _prose(a: Shape, b: Shape, on: Comparison, depth: int) -> bool:
+def _prose(a: ParsedAnswer, b: ParsedAnswer, on: Comparison, depth: int) -> bool:
     if a.kind is b.kind or Kind.LIST in {a.kind, b.kind}:  # row 2 column 6; row 2, column 6
         left, right = (
             s.parts if s.kind is Kind.PROSE else words_and_values(s.text) for s in (a, b)
@@ -364,7 +372,7 @@ def _prose(a: Shape, b: Shape, on: Comparison, depth: int) -> bool:
     return value is not None and on.same(a.text, value, depth + 1) is True
 
 
-def _words(a: Shape, b: Shape, on: Comparison) -> bool:
+def _words(a: ParsedAnswer, b: ParsedAnswer, on: Comparison) -> bool:
     left, right = words_of(a.text), words_of(b.text)
     if on.how.case and _bare(a.text) != _bare(b.text):
         return False
@@ -380,13 +388,13 @@ _ATOMS = frozenset(
 _COMPOUNDS = BAGS | {Kind.TUPLE, Kind.MATRIX, Kind.UNION}
 
 
-def readable(gold: str) -> bool | None:
+def is_readable(gold: str) -> bool | None:
     """Return whether a reference is valid by itself; ``None`` if only the worker can decide."""
-    text = spelled(gold)
-    if not text or not balanced(text):
+    text = normalized(gold)
+    if not text or not is_balanced(text):
         return False
     found = _readable(text, 0)
-    core = text if found else stated(text).core
+    core = text if found else split_qualifiers(text).core
     return found if core == text else _readable(core, 0)
 
 
@@ -395,7 +403,7 @@ def _readable(text: str, depth: int) -> bool | None:
         return None
     if "{cases}" in text and read_cases(text) is not None:
         return True
-    shape = read_shape(text)
+    shape = parse_answer(text)
     if text == "\\dots" or shape.kind in _ATOMS or read_choice(shape.text):
         return True
     if shape.kind in _COMPOUNDS and shape.parts:
@@ -405,7 +413,7 @@ def _readable(text: str, depth: int) -> bool | None:
         if assignment(shape) is not None:
             return _readable(shape.parts[-1], depth + 1)
         return True if all(read_expression(side) is not None for side in shape.parts) else None
-    if read_region(shape) is not None:
+    if read_intervals(shape) is not None:
         return True
     if shape.kind in RANGES:
         return None

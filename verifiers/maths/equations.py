@@ -10,7 +10,7 @@ from .choice import is_letter
 from .comparison import Comparison, all_of
 from .expression import read_expression
 from .identity import same_equation
-from .shape import Kind, Shape
+from .parsed_answer import Kind, ParsedAnswer
 from .variables import letters, same_letters
 from .wording import is_word
 
@@ -39,7 +39,7 @@ _DERIVATIVE_OR_CONJUGATE = re.compile(r"\\frac\{|\\overline ?\{?[a-z]")
 _ADORNED = re.compile(rf"{_ADORNMENT}|[{{}}]")
 
 
-def assignment(shape: Shape) -> tuple[str, tuple[str, ...]] | None:
+def assignment(shape: ParsedAnswer) -> tuple[str, tuple[str, ...]] | None:
     """Return ``(name, values)`` of ``x = 5``, ``5 = x`` and ``x = 2+3 = 5``, else ``None``."""
     if shape.kind is not Kind.EQUATION:
         return None
@@ -59,7 +59,7 @@ def _is_name(text: str) -> bool:
 _DERIVED = re.compile(r"(?<![A-Za-z])[A-Za-z]'+")
 
 
-def same_equations(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
+def same_equations(a: ParsedAnswer, b: ParsedAnswer, on: Comparison, depth: int) -> bool | None:
     """Compare two answers, at least one of which is an equation."""
     gold, answer = assignment(a), assignment(b)
     derived = [set(_DERIVED.findall(shape.text)) for shape in (a, b)]
@@ -108,7 +108,7 @@ def _same_assignment(
     return False
 
 
-def _may_name(name: str, gold: Shape) -> bool:
+def _may_name(name: str, gold: ParsedAnswer) -> bool:
     """Return whether a reference may be named so: C names no option B, and odd is not even."""
     if is_letter(gold.text):
         return not is_letter(name)

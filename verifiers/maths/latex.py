@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 
-from ..text.markup import TEXT, undelimited
+from ..text.markup import TEXT, strip_math_delimiters
 from .tokens import FUNCTIONS, GREEK
 
 Replacement = str | Callable[[re.Match[str]], str]
@@ -380,9 +380,9 @@ _DOUBLED = re.compile(r"\\\\(?=[a-z{}])")
 
 
 @functools.lru_cache(maxsize=4096)
-def spelled(text: str) -> str:
-    """Return :func:`respell` and :func:`squeezed`, cached, because references repeat."""
-    return squeezed(respell(text))
+def normalized(text: str) -> str:
+    """Return :func:`respell` and :func:`squeeze`, cached, because references repeat."""
+    return squeeze(respell(text))
 
 
 def respell(text: str) -> str:
@@ -410,7 +410,7 @@ def respell(text: str) -> str:
         text = _LINE_BREAK.sub(",", text)
     if "\\begin" not in text:  # where "\\\\" is no row end it is a backslash escaped twice
         text = _DOUBLED.sub(r"\\", text)
-    text = _unstyled(undelimited(text.translate(_CHARACTERS).strip()))
+    text = _unstyled(strip_math_delimiters(text.translate(_CHARACTERS).strip()))
     if "$" in text:  # $12$ cm
         text = _FORMULA.sub(r"\1", text)
     text = _commanded(text) if "\\" in text or "{" in text else text
@@ -448,9 +448,9 @@ def _unstyled(text: str) -> str:
         inside = text[styled.end() if styled else 1 : -1]
         # A vector's name stays as it is.
         kept = inside.isalpha() if styled else _MEANT.search(inside) and not _SWITCH.match(inside)
-        if text[-1] != "}" or kept or not (styled or text[0] == "{") or not balanced(inside):
+        if text[-1] != "}" or kept or not (styled or text[0] == "{") or not is_balanced(inside):
             break
-        text = undelimited(inside.strip())
+        text = strip_math_delimiters(inside.strip())
     return text
 
 
@@ -479,7 +479,7 @@ def _respelled(found: re.Match[str]) -> str:
     return _SPELLING.get(found.group(1), found.group())
 
 
-def squeezed(text: str) -> str:
+def squeeze(text: str) -> str:
     """Remove spaces from a respelled text, except those between two digits or two letters."""
     return _IDLE_SPACE.sub("", text) if " " in text else text
 
@@ -487,7 +487,7 @@ def squeezed(text: str) -> str:
 MAX_NESTING = 60
 
 
-def balanced(text: str) -> bool:
+def is_balanced(text: str) -> bool:
     r"""Return whether every ``{`` has its ``}``, nested at most ``MAX_NESTING`` deep.
 
     Escaped braces do not count as braces; readers of brackets recurse, so depth is bounded.

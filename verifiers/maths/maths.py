@@ -14,15 +14,15 @@ from ..text.answer import MAX_ANSWER, Answer
 from ..text.extract import DEFAULT_RULES, check_rules, final_answer
 from ..verdict import Status, Verdict
 from ..verifier import Verifier, same_length
-from ..winning import given_as
+from ..winning import format_answer
 from .choice import read_choice
 from .conventions import Conventions
-from .equal import compared, comparison, readable
-from .latex import balanced, respell
+from .equal import compare_answers, comparison, is_readable
+from .latex import is_balanced, respell
 from .number import read_number, without_unit
 from .pool import shared_pool
 from .reference import References, read_reference, short
-from .worker import Finding, WorkerError, WorkerLimits
+from .worker import WorkerError, WorkerLimits, WorkerReply
 
 _TOWER = re.compile(r"\^[{( ]{0,4}\d+[)} ]{0,4}(?:\^|\*\*)[{( ]{0,4}\d|![)}\] ]{1,4}!")
 """Powers of powers of numbers and factorials of factorials: a worker would compute them in vain."""
@@ -169,7 +169,7 @@ class Math(Verifier):
     def winning_reply(self, reference: Any) -> str | None:
         """Return the reference in a box, or in the form of the first rule."""
         known = read_reference(reference)
-        return given_as(known if isinstance(known, str) else known.texts[0], self.extract)
+        return format_answer(known if isinstance(known, str) else known.texts[0], self.extract)
 
     def to_json(self) -> dict[str, Any]:
         """Return the name and the options that scores depend on."""
@@ -181,7 +181,7 @@ class Math(Verifier):
             return f"the reference is longer than {MAX_ANSWER} characters"
         if read_number(gold) is not None:
             return ""
-        makes_sense = readable(gold)
+        makes_sense = is_readable(gold)
         if makes_sense is None:
             finding = shared_pool(self.limits).ask({"op": "check", "gold": _plain(gold)})
             makes_sense = finding.kind == "same"
@@ -207,7 +207,7 @@ class Math(Verifier):
     def _compared(self, gold: str, answer: str) -> Verdict | None:
         on = comparison(self.conventions)
         try:
-            same = compared(gold, answer, on)
+            same = compare_answers(gold, answer, on)
         except Exception as error:
             return Verdict.from_error(error)
         if same is None and self.conventions.worked_out and read_number(gold) is not None:
@@ -220,7 +220,7 @@ class Math(Verifier):
             return None
         if same:
             return Verdict.correct(", ".join(["equal", *on.notes]), extracted=answer)
-        status = Status.INCORRECT if balanced(answer) else Status.UNPARSEABLE
+        status = Status.INCORRECT if is_balanced(answer) else Status.UNPARSEABLE
         return Verdict.wrong(f"not {short(gold)}", status=status, extracted=answer)
 
     def _question(self, gold: str, answer: str) -> dict[str, Any]:
@@ -229,7 +229,7 @@ class Math(Verifier):
         rounded = digits if enough is not None and digits >= enough else None
         return {"op": "same", "gold": _plain(gold), "answer": _plain(answer), "digits": rounded}
 
-    def _concluded(self, pair: tuple[str, str], finding: Finding | WorkerError) -> Verdict:
+    def _concluded(self, pair: tuple[str, str], finding: WorkerReply | WorkerError) -> Verdict:
         gold, answer = pair
         if isinstance(finding, WorkerError):
             return Verdict.from_error(finding)

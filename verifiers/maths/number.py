@@ -13,9 +13,9 @@ from fractions import Fraction
 from typing import Any
 
 from .conventions import Conventions
-from .latex import spelled
+from .latex import normalized
 from .number_words import MAGNITUDES
-from .unit import CODES, currency, may_be_added, priced, read_unit, unit_ratio
+from .unit import CODES, currency, may_be_added, price_unit, read_unit, unit_ratio
 
 MAX_EXPONENT = 1000
 """Powers of ten beyond this are left unread: "1e999999999" would take the day to write out."""
@@ -83,7 +83,7 @@ def read_number(text: str) -> Number | None:
     """Read a number, or return ``None`` if the text is not one of at most 4,000 characters."""
     if len(text) > _LONGEST:  # Python converts no more than 4,300 digits
         return None
-    return read_respelled(spelled(text))
+    return read_respelled(normalized(text))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -119,7 +119,7 @@ def read_respelled(text: str) -> Number | None:
         unit = {"C": "celsius", "F": "fahrenheit"}.get(after["scale"], unit or "degree")
     money = currency(_CODE.sub("", body["currency"]))
     if money and unit and money != unit:
-        priced_in = None if after["degree"] else priced(money, unit)
+        priced_in = None if after["degree"] else price_unit(money, unit)
         if priced_in is None:
             return None
         money, unit = priced_in, ""
@@ -202,7 +202,7 @@ def _equal(gold: Number, answer: Number, conventions: Conventions) -> bool:
     tail = gold.value * 10 ** max(gold.digits - 1, 0)  # 5.00 is exact, as prices are
     printed = answer.double and tail.denominator != 1
     exact = printed or not (answer.digits or terminates(answer.value))
-    if rounded(gold) and exact:
+    if may_be_rounded(gold) and exact:
         return bool(gap * 2 * 10**gold.digits <= 1)  # the reference is what was rounded
     if answer.digits < enough or terminates(gold.value):
         return False
@@ -217,7 +217,7 @@ def near_double(gap: Any, answer: Number) -> bool:
     return bool(step < 1e-3 and gap <= 4 * step)
 
 
-def rounded(reference: Number) -> bool:
+def may_be_rounded(reference: Number) -> bool:
     """Return whether a reference may be a rounded value: a decimal of three figures or more."""
     return reference.digits > 0 and abs(reference.value) * 10**reference.digits >= 100
 

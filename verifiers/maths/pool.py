@@ -15,7 +15,7 @@ from queue import LifoQueue
 from typing import Any
 
 from ...sandbox.cores import usable_cores
-from .worker import SYMBOLIC, Finding, Worker, WorkerError, WorkerLimits
+from .worker import SYMBOLIC, Worker, WorkerError, WorkerLimits, WorkerReply
 
 
 class WorkerPool:
@@ -37,7 +37,7 @@ class WorkerPool:
         for worker in self._workers:
             self._idle.put(worker)
 
-    def ask(self, question: dict[str, Any]) -> Finding:
+    def ask(self, question: dict[str, Any]) -> WorkerReply:
         """Put one question to a worker that is free.
 
         Raises:
@@ -50,10 +50,10 @@ class WorkerPool:
         finally:
             idle.put(worker)
 
-    def ask_many(self, questions: Sequence[dict[str, Any]]) -> list[Finding | WorkerError]:
+    def ask_many(self, questions: Sequence[dict[str, Any]]) -> list[WorkerReply | WorkerError]:
         """Put questions to all workers at once; the findings, or why there is none, in order."""
 
-        def asked(question: dict[str, Any]) -> Finding | WorkerError:
+        def asked(question: dict[str, Any]) -> WorkerReply | WorkerError:
             try:
                 return self.ask(question)
             except WorkerError as error:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .bound import Stated
 from .equations import assignment
 from .evaluate import real_value
 from .expression import read_expression
 from .formula import names
 from .identity import constant_value, value_of
-from .shape import read_shape
+from .parsed_answer import parse_answer
+from .qualifiers import Qualified
 
 _LETTERS = frozenset("klmnstj")
 _CLOSE = 1e-40
@@ -30,7 +30,7 @@ class Progression:
 
 def read_progression(text: str) -> Progression | None:
     """Read a formula that is linear in one letter, and holds no other; ``None`` for the rest."""
-    named = assignment(read_shape(text))
+    named = assignment(parse_answer(text))
     tree = read_expression(named[1][-1] if named else text)
     letter = "".join(names(tree)) if tree is not None else ""
     if tree is None or letter not in _LETTERS:
@@ -47,7 +47,7 @@ def read_progression(text: str) -> Progression | None:
     return Progression(first, step, letter, named[0] if named else "")
 
 
-def same_progressions(gold: Stated, answer: Stated) -> bool:
+def same_progressions(gold: Qualified, answer: Qualified) -> bool:
     r"""Return whether two formulas with an integer variable have the same values.
 
     A formula such as ``(n-2)\pi`` may be a function of ``n``. So it is read as a family only if

@@ -132,7 +132,7 @@ def currency(sign: str) -> str:
     return _CURRENCIES.get(sign, "") or (_WORDS[sign.lower()] if sign in CODES else "")
 
 
-def priced(money: str, words: str) -> str | None:
+def price_unit(money: str, words: str) -> str | None:
     """Return the unit of an amount with a sign and with words: ``$5 per hour``, ``$5 profit``.
 
     ``None`` if the words are other money, as in ``$5 cents``.

@@ -170,7 +170,7 @@ def labelled_value(parts: Sequence[str]) -> str | None:
     return value if all((_word(part) or "?").lower() in _LABELS for part in label) else None
 
 
-def counted(text: str) -> Number | None:
+def read_count(text: str) -> Number | None:
     """Read a number in words, with a unit or without: ``five``, ``twenty-five apples``."""
     plain = unwrap_text(text, " ")
     if not plain.replace("-", "").replace(" ", "").isalpha() or len(plain) > 120:
@@ -220,7 +220,7 @@ _MARKS = {"'": "foot", "′": "foot", "''": "inch", "″": "inch", '"': "inch"}
 _ARC = {"foot": Fraction(1, 60), "inch": Fraction(1, 3600)}
 
 
-def compound(text: str) -> Number | None:
+def read_compound(text: str) -> Number | None:
     r"""Read ``2\text{ hours }30\text{ minutes}``, ``5'6''`` or ``22°30'`` as one quantity.
 
     Units of one kind, each smaller than the one before; ``None`` for the rest.

@@ -52,7 +52,7 @@ class WorkerLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class WorkerReply:
     """The worker's answer.
 
     Attributes:
@@ -81,7 +81,7 @@ class Worker:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
-    def ask(self, question: dict[str, Any]) -> Finding:
+    def ask(self, question: dict[str, Any]) -> WorkerReply:
         """Put one question. One that kills two workers in a row is to blame for it.
 
         Raises:
@@ -91,7 +91,7 @@ class Worker:
             first = self._asked(question)
             return self._asked(question) if first.kind == "crash" else first
 
-    def _asked(self, question: dict[str, Any]) -> Finding:
+    def _asked(self, question: dict[str, Any]) -> WorkerReply:
         process = self._started()
         before = cpu_seconds(process.pid)
         try:
@@ -99,18 +99,18 @@ class Worker:
             reply = self._awaited(process, before)
         except _OverrunError as overrun:
             self._kill()
-            return Finding("timeout", str(overrun))
+            return WorkerReply("timeout", str(overrun))
         except (OSError, EOFError):
             code = self._kill()
             if code == -signal.SIGXCPU:  # the kernel saw it before we did
-                return Finding("timeout", f"more than {self.limits.cpu_s:g} s of CPU time")
-            return Finding("crash", f"the worker died, exit code {code}")
+                return WorkerReply("timeout", f"more than {self.limits.cpu_s:g} s of CPU time")
+            return WorkerReply("crash", f"the worker died, exit code {code}")
         except BaseException:  # Ctrl-C: its answer would be taken for that to the next question
             self._kill()
             raise
         if reply["finding"] == "memory":
             self._kill()
-        return Finding(reply["finding"], reply["reason"])
+        return WorkerReply(reply["finding"], reply["reason"])
 
     def close(self) -> None:
         """End the process; the next question starts another."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from ..shown import shown
+from ..shown import safe_repr
 from .puzzle import BadReference, PuzzleVerifier, check_list, check_whole, fields
 from .subset_sum import addends
 
@@ -28,7 +28,7 @@ class CoinChange(PuzzleVerifier):
         for number in [*coins, amount]:
             check_whole("coins and amount", number, 1, MAX_AMOUNT)
         if len(set(coins)) < len(coins):
-            raise BadReference(f"coins must differ, got {shown(coins)}")
+            raise BadReference(f"coins must differ, got {safe_repr(coins)}")
         if not fewest_coins(tuple(coins), amount):
             raise BadReference(f"no coins of {coins} make {amount}")
 

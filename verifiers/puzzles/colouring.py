@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from ..shown import shown
+from ..shown import safe_repr
 from .graph import check_graph, neighbours_of, numbered, vertices_of
 from .puzzle import BadReference, PuzzleVerifier, check_list, check_whole
 from .reading import ARROW, consists_of, names, unbracketed, unquoted
@@ -45,9 +45,9 @@ class Colouring(PuzzleVerifier):
             check_list("colours", colours, 2, 50, "names")
             for name in colours:
                 if type(name) is not str or not _COLOUR.fullmatch(name):
-                    raise BadReference(f"a colour must be a word, got {shown(name, 60)}")
+                    raise BadReference(f"a colour must be a word, got {safe_repr(name, 60)}")
             if len({name.casefold() for name in colours}) < len(colours):
-                raise BadReference(f"colours must differ, got {shown(colours)}")
+                raise BadReference(f"colours must differ, got {safe_repr(colours)}")
         if len(vertices_of(reference)) > MAX_VERTICES:
             raise BadReference(f"the graph must have at most {MAX_VERTICES} vertices")
         if _solved(reference) == ():
@@ -74,7 +74,7 @@ class Colouring(PuzzleVerifier):
         for vertex, (_, right) in zip(vertices, pairs, strict=True):
             given = named.get(right.casefold())
             if given is None:
-                return f"{shown(right, 40)} is not one of {', '.join(colours)}"
+                return f"{safe_repr(right, 40)} is not one of {', '.join(colours)}"
             if colour.setdefault(vertex, given) != given:
                 return f"{vertex} has two colours"
         if missing := set(every) - colour.keys():

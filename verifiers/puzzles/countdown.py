@@ -9,10 +9,10 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from ..shown import shown
+from ..shown import safe_repr
 from ..text.boxes import boxes
-from ..text.labels import unlabelled
-from ..text.markup import undelimited, unwrap_text
+from ..text.labels import strip_label
+from ..text.markup import strip_math_delimiters, unwrap_text
 from ..text.read_answer import read_answer, strip_signs
 from ..verdict import Verdict
 from .puzzle import BadReference, PuzzleVerifier, check_whole, fields
@@ -60,9 +60,9 @@ class Countdown(PuzzleVerifier):
         """Check that numbers and target are whole, and that a reply can write them."""
         numbers, target = fields(reference, "numbers", "target")
         if not isinstance(numbers, list) or not numbers:
-            raise BadReference(f"numbers must be a list of one or more, got {shown(numbers)}")
+            raise BadReference(f"numbers must be a list of one or more, got {safe_repr(numbers)}")
         if type(target) is not int or abs(target) >= 10**100:
-            raise BadReference(f"target must be whole, below 10**100, got {shown(target)}")
+            raise BadReference(f"target must be whole, below 10**100, got {safe_repr(target)}")
         for number in numbers:
             check_whole("numbers", number, 0, 10**9 - 1)
 
@@ -94,9 +94,12 @@ def _expression(reply: str) -> str:
     found = read_answer(reply, ("tag", "boxed", "whole"), longest=len(reply))
     closed, unclosed = boxes(found.text or "")
     body = closed[-1][2] if closed and not unclosed else found.text or ""
-    lines = (undelimited(line.strip()[: 2 * _MAX_LENGTH]) for line in reversed(body.splitlines()))
+    lines = (
+        strip_math_delimiters(line.strip()[: 2 * _MAX_LENGTH])
+        for line in reversed(body.splitlines())
+    )
     body = unwrap_text(next((line for line in lines if line.strip("`$-*_") not in _SIGNS), ""))
-    body = unlabelled(body.removeprefix("> "), "(?:final )?(?:expression|equation|solution)")
+    body = strip_label(body.removeprefix("> "), "(?:final )?(?:expression|equation|solution)")
     for written, plain in _SPELT.items():
         body = body.replace(written, plain)
     for _ in range(_FRACTIONS):

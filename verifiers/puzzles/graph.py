@@ -8,7 +8,7 @@ import re
 from itertools import chain, pairwise
 from typing import Any
 
-from ..shown import shown
+from ..shown import safe_repr
 from .exact_number import Number, to_exact
 from .puzzle import BadReference, check_list, fields
 
@@ -25,7 +25,7 @@ def check_name(name: Any) -> None:
     if not whole and not (type(name) is str and _NAME.fullmatch(name)):
         raise BadReference(
             "a name must be a whole number from 0 or a word of letters, digits and '_', "
-            f"got {shown(name, 60)}"
+            f"got {safe_repr(name, 60)}"
         )
 
 
@@ -47,16 +47,16 @@ def check_graph(
     for edge in edges:
         if not isinstance(edge, list) or len(edge) not in ((2, 3) if weighted else (2,)):
             third = " or [a, b, weight]" if weighted else ""
-            raise BadReference(f"an edge must be [a, b]{third}, got {shown(edge)}")
+            raise BadReference(f"an edge must be [a, b]{third}, got {safe_repr(edge)}")
         for name in edge[:2]:
             check_name(name)
         for weight in edge[2:]:
             if type(weight) not in (int, float) or not 0 <= weight <= 10**12:  # NaN is not either
                 raise BadReference(
-                    f"a weight must be a number from 0 to 10**12, got {shown(weight, 60)}"
+                    f"a weight must be a number from 0 to 10**12, got {safe_repr(weight, 60)}"
                 )
         if str(edge[0]) == str(edge[1]):
-            raise BadReference(f"an edge must join two vertices, got {shown(edge)}")
+            raise BadReference(f"an edge must join two vertices, got {safe_repr(edge)}")
     for name in vertices:
         check_name(name)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..shown import shown
+from ..shown import safe_repr
 from .graph import (
     check_graph,
     check_name,
@@ -44,7 +44,7 @@ class GraphPath(ShortestVerifier):
             check_name(name)
             if str(name) not in known:
                 raise BadReference(
-                    f"start and goal must be vertices of an edge, got {shown(name, 60)}"
+                    f"start and goal must be vertices of an edge, got {safe_repr(name, 60)}"
                 )
         if str(ends[0]) == str(ends[1]):
             raise BadReference("start and goal must differ, or nothing is to be done")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from ..shown import shown
+from ..shown import safe_repr
 from .puzzle import BadReference, PuzzleVerifier, check_list, fields
 from .reading import ARROWS, Unreadable
 from .search import shortest_path
@@ -94,16 +94,16 @@ def _check_arrangement(name: str, pegs: Any) -> None:
     check_list(name, pegs, 3, len(PEGS), "pegs")
     if not all(isinstance(peg, list) and len(peg) <= MAX_DISKS for peg in pegs):
         raise BadReference(
-            f"each peg of {name} must be a list of at most {MAX_DISKS} disks, got {shown(pegs)}"
+            f"each peg of {name} must be a list of at most {MAX_DISKS} disks, got {safe_repr(pegs)}"
         )
     disks = [disk for peg in pegs for disk in peg]
     if any(type(disk) is not int for disk in disks) or not 1 <= len(disks) <= MAX_DISKS:
         raise BadReference(
-            f"{name} must have 1 to {MAX_DISKS} disks, whole numbers all, got {shown(pegs)}"
+            f"{name} must have 1 to {MAX_DISKS} disks, whole numbers all, got {safe_repr(pegs)}"
         )
     if sorted(disks) != list(range(1, len(disks) + 1)):
         raise BadReference(
-            f"the disks of {name} must be 1 to {len(disks)}, each once, got {shown(pegs)}"
+            f"the disks of {name} must be 1 to {len(disks)}, each once, got {safe_repr(pegs)}"
         )
     if any(peg != sorted(peg, reverse=True) for peg in pegs):
         raise BadReference(f"no disk of {name} may lie on a smaller one: list pegs from the bottom")
@@ -198,7 +198,7 @@ def _moves(text: str, pegs: str) -> Iterator[tuple[int, int, int]]:
                 raise Unreadable("there is no disk 0")
         elif word and word.casefold() not in _NOISE:
             if len(word) > 2 or not set(word.upper()) <= set(pegs):
-                raise Unreadable(f"{shown(word, 40)} is no peg; the pegs are {', '.join(pegs)}")
+                raise Unreadable(f"{safe_repr(word, 40)} is no peg; the pegs are {', '.join(pegs)}")
             taken = word.upper() + taken if backwards else taken + word.upper()
         elif word:
             backwards |= word.casefold() in _TOWARDS and not taken  # onto C from A

@@ -12,8 +12,8 @@ from ..maths.evaluate import TooLargeError, precise_value, real_value
 from ..maths.expression import read_expression
 from ..maths.formula import Node, UnreadError, names, number, substituted
 from ..maths.identity import points, same_beyond
-from ..maths.latex import respell, squeezed
-from ..shown import shown
+from ..maths.latex import respell, squeeze
+from ..shown import safe_repr
 from ..text.answer import MAX_ANSWER, Answer
 from ..text.read_answer import ONE_LINE
 from .puzzle import BadReference, PuzzleVerifier, fields
@@ -66,17 +66,17 @@ class Integral(PuzzleVerifier):
         """Check that the integrand can be read, has values, and is not 0."""
         integrand, variable = fields(reference, "integrand", "variable")
         if len(reference) > 2:
-            raise BadReference(f"expected integrand and variable, got {shown(reference)}")
+            raise BadReference(f"expected integrand and variable, got {safe_repr(reference)}")
         if not (isinstance(variable, str) and len(variable) == 1 and variable.isascii()):
-            raise BadReference(f"variable must be one letter, got {shown(variable)}")
+            raise BadReference(f"variable must be one letter, got {safe_repr(variable)}")
         if not variable.isalpha() or variable in "CcKk":
             raise BadReference(f"variable must be a letter but C, c, K and k, got {variable!r}")
         if not isinstance(integrand, str) or _read(integrand) is None:
-            raise BadReference(f"the integrand cannot be read: {shown(integrand)}")
+            raise BadReference(f"the integrand cannot be read: {safe_repr(integrand)}")
         values = _values_of(integrand, variable).values()
         if len(values) < _ENOUGH:
             raise BadReference(
-                f"the integrand {shown(integrand)} has too few real values near {variable} = 0"
+                f"the integrand {safe_repr(integrand)} has too few real values near {variable} = 0"
             )
         if not any(values):
             raise BadReference("the integrand is 0, so that any constant would win")
@@ -112,7 +112,7 @@ def _read(text: str) -> Node | None:
     text = _NAMED.sub(r"arc\1", text)
     for written, plain in _PLAIN:
         text = written.sub(plain, text)
-    tree = read_expression(squeezed(respell(text)))
+    tree = read_expression(squeeze(respell(text)))
     if tree is None or tree.kind == "undefined":
         return None
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from ..shown import shown
+from ..shown import safe_repr
 from .graph import check_name
 from .puzzle import BadReference, PuzzleVerifier, check_whole, fields
 from .reading import items, names, repeated
@@ -29,12 +29,12 @@ class Knapsack(PuzzleVerifier):
         """Check that some things fit and not all."""
         things, capacity = fields(reference, "items", "capacity")
         if not isinstance(things, dict) or not 2 <= len(things) <= MAX_ITEMS:
-            raise BadReference(f"items must be 2 to {MAX_ITEMS} by name, got {shown(things)}")
+            raise BadReference(f"items must be 2 to {MAX_ITEMS} by name, got {safe_repr(things)}")
         check_whole("capacity", capacity, 1, MAX_CAPACITY)
         for name, pair in things.items():
             check_name(name)
             if not isinstance(pair, list) or len(pair) != 2:
-                raise BadReference(f"each item must be [weight, worth], got {shown(pair, 60)}")
+                raise BadReference(f"each item must be [weight, worth], got {safe_repr(pair, 60)}")
             for number in pair:
                 check_whole("weight and worth", number, 1, 10**6)
         weights = [weight for weight, _ in things.values()]

@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from ..shown import shown
+from ..shown import safe_repr
 from .puzzle import BadReference, ShortestVerifier, check_list, check_whole, fields
 from .reading import Unreadable, items, repeated
 from .search import shortest_path
@@ -41,7 +41,9 @@ class KnightPath(ShortestVerifier):
         for square in [start, goal, *blocked]:
             if type(square) is not str or not _on_board(square, size):
                 last = _name(size - 1, size - 1)
-                raise BadReference(f"expected squares from a1 to {last}, got {shown(square, 60)}")
+                raise BadReference(
+                    f"expected squares from a1 to {last}, got {safe_repr(square, 60)}"
+                )
         if start == goal or start in blocked or goal in blocked:
             raise BadReference("start and goal must differ, and neither may be blocked")
         if not _way(reference):
@@ -55,7 +57,7 @@ class KnightPath(ShortestVerifier):
         way = [_PIECE.sub("", item, count=1).casefold() for item in items(text)]
         for square in way:
             if not _SQUARE.fullmatch(square):
-                raise Unreadable(f"{shown(square, 40)} is no square")
+                raise Unreadable(f"{safe_repr(square, 40)} is no square")
         if not way:
             raise Unreadable("there are no squares")
         way = way if way[0] == start else [start, *way]

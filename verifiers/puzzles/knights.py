@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ..shown import shown
+from ..shown import safe_repr
 from ..text.markup import strip_layout
 from .puzzle import BadReference, GridVerifier, check_list, fields
 from .reading import Unreadable
@@ -49,13 +49,15 @@ class KnightsAndKnaves(GridVerifier):
         check_list("people", people, 1, _MOST, "names")
         for name in people:
             if not isinstance(name, str) or len(name) > 40 or not _WORD.fullmatch(name):
-                raise BadReference(f"a name must be one word of letters, got {shown(name)}")
+                raise BadReference(f"a name must be one word of letters, got {safe_repr(name)}")
             if name.casefold() in _BESIDE - {"a"} or name.casefold() in _ROLES:
                 raise BadReference(f"a name must not be a word that is used beside one: {name!r}")
         if len({name.casefold() for name in people}) < len(people):
-            raise BadReference(f"names must differ, got {shown(people)}")
+            raise BadReference(f"names must differ, got {safe_repr(people)}")
         if not isinstance(statements, list) or not statements:
-            raise BadReference(f"statements must be a list of one or more, got {shown(statements)}")
+            raise BadReference(
+                f"statements must be a list of one or more, got {safe_repr(statements)}"
+            )
         for statement in statements:
             check_statement(statement, len(people))
         fits = fitting(statements, len(people))
@@ -125,5 +127,5 @@ def _marks(text: str, people: Sequence[str]) -> list[int | bool]:
         elif low in loose and low not in _BESIDE:
             marks.append(loose[low])
         elif low not in _BESIDE and not (low == "none" and marks and isinstance(marks[-1], bool)):
-            raise Unreadable(f"unexpected {shown(word)}")
+            raise Unreadable(f"unexpected {safe_repr(word)}")
     return marks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from ..shown import shown
+from ..shown import safe_repr
 from .maze import cells_of
 from .puzzle import BadReference, PuzzleVerifier, check_list, fields
 from .reading import Unreadable
@@ -29,9 +29,9 @@ class LightsOut(PuzzleVerifier):
         (grid,) = fields(reference, "grid")
         check_list("grid", grid, 2, 10, "rows")
         if not all(type(row) is str and set(row) <= set("#.") for row in grid):
-            raise BadReference(f"rows must be text of '#' and '.', got {shown(grid)}")
+            raise BadReference(f"rows must be text of '#' and '.', got {safe_repr(grid)}")
         if len({len(row) for row in grid}) != 1 or not 2 <= len(grid[0]) <= 10:
-            raise BadReference(f"rows must be of one length from 2 to 10, got {shown(grid)}")
+            raise BadReference(f"rows must be of one length from 2 to 10, got {safe_repr(grid)}")
         if "#" not in "".join(grid):
             raise BadReference("a light must be on, or nothing is to be done")
         if presses(tuple(grid)) is None:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from math import isqrt
 from typing import Any
 
-from ..shown import shown
+from ..shown import safe_repr
 from .grid import bare_rows
 from .puzzle import BadReference, PuzzleVerifier, check_list, check_whole, fields
 from .reading import Unreadable, whole_numbers
@@ -42,7 +42,7 @@ class MagicSquare(PuzzleVerifier):
             check_whole("numbers", number, 0, len(numbers))
         given = [number for number in numbers if number]
         if len(set(given)) < len(given):
-            raise BadReference(f"each number may be given once, got {shown(rows, 120)}")
+            raise BadReference(f"each number may be given once, got {safe_repr(rows, 120)}")
         if len(given) == len(numbers):
             raise BadReference("a number must be missing, or nothing is to be done")
         if completed(numbers) == ():

@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
-from ..shown import shown
+from ..shown import safe_repr
 from .puzzle import BadReference, ShortestVerifier, fields
 from .reading import Unreadable, items
 from .search import shortest_path
@@ -40,7 +40,7 @@ class Maze(ShortestVerifier):
         """Check that the goal can be reached from the start."""
         (grid,) = fields(reference, "grid", flags=("shortest",))
         if not isinstance(grid, list) or not grid or not all(type(row) is str for row in grid):
-            raise BadReference(f"grid must be a list of rows of text, got {shown(grid)}")
+            raise BadReference(f"grid must be a list of rows of text, got {safe_repr(grid)}")
         if len({len(row) for row in grid}) != 1:
             raise BadReference("all rows of the grid must be of one length")
         if len(grid) * len(grid[0]) > MAX_CELLS:
@@ -127,7 +127,7 @@ def _moves(text: str) -> list[str]:
             moves.append(known[word])
         elif word not in _FILLERS:
             if unknown := set(word) - known.keys():
-                raise Unreadable(f"{shown(item, 40)} is no move: {min(unknown)!r}")
+                raise Unreadable(f"{safe_repr(item, 40)} is no move: {min(unknown)!r}")
             moves.extend(known[letter] for letter in word)
     if words and not moves:
         raise Unreadable("there are no moves")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from ..shown import shown
+from ..shown import safe_repr
 from ..text.answer import Answer
 from ..text.labels import after_list_label
 from ..text.read_answer import BLOCK, read_answer
@@ -125,10 +125,10 @@ def fields(reference: Any, *names: str, flags: tuple[str, ...] = ()) -> list[Any
     """
     if not isinstance(reference, dict) or not reference.keys() >= {*names}:
         listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-        raise BadReference(f"expected a dict with {listed}, got {shown(reference)}")
+        raise BadReference(f"expected a dict with {listed}, got {safe_repr(reference)}")
     for flag in flags:
         if type(reference.get(flag, False)) is not bool:
-            raise BadReference(f"{flag} must be true or false, got {shown(reference[flag])}")
+            raise BadReference(f"{flag} must be true or false, got {safe_repr(reference[flag])}")
     return [reference[name] for name in names]
 
 
@@ -136,7 +136,7 @@ def check_whole(name: str, value: Any, low: int, high: int) -> None:
     """Raise BadReference unless a value is an integer in a range."""
     if type(value) is not int or not low <= value <= high:
         raise BadReference(
-            f"{name}: expected a whole number from {low} to {high}, got {shown(value, 60)}"
+            f"{name}: expected a whole number from {low} to {high}, got {safe_repr(value, 60)}"
         )
 
 
@@ -144,4 +144,4 @@ def check_list(name: str, value: Any, least: int, most: int, of: str) -> None:
     """Raise BadReference unless a value is a list of a length in a range."""
     if not isinstance(value, list) or not least <= len(value) <= most:
         size = f"{least}" if least == most else f"{least} to {most}"
-        raise BadReference(f"{name} must be a list of {size} {of}, got {shown(value)}")
+        raise BadReference(f"{name} must be a list of {size} {of}, got {safe_repr(value)}")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from ..shown import shown
+from ..shown import safe_repr
 from ..text.markup import strip_layout
 from .grid import read_grid
 from .puzzle import BadReference, GridVerifier, check_list, check_whole, fields
@@ -46,7 +46,7 @@ class Queens(GridVerifier):
         check_list("placed", placed, 0, n - 1, "squares")
         for square in placed:
             if not isinstance(square, list) or len(square) != 2:
-                raise BadReference(f"a square must be [row, column], got {shown(square)}")
+                raise BadReference(f"a square must be [row, column], got {safe_repr(square)}")
             for number in square:
                 check_whole("rows and columns", number, 1, n)
         if attack := _attack([(r, c) for r, c in placed]):

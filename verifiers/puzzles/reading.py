@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from ..shown import shown
+from ..shown import safe_repr
 from ..text.markup import PLAIN_SIGNS, unwrap_text
 
 
@@ -128,7 +128,7 @@ def names(given: list[str], known: Sequence[str], *, run: bool = False) -> list[
     for name in given:
         meant = exact.get(name) or exact.get(name.casefold())
         if meant is None:
-            raise Unreadable(f"{shown(name, 40)} is not one of the names")
+            raise Unreadable(f"{safe_repr(name, 40)} is not one of the names")
         found.append(meant)
     return found
 
@@ -142,7 +142,7 @@ def whole_numbers(text: str, separator: re.Pattern[str], digits: int = 9) -> lis
     found = items(text, separator)
     for item in found:
         if not (item.isascii() and item.isdecimal() and len(item) <= digits):
-            raise Unreadable(f"{shown(item, 40)} is no number")
+            raise Unreadable(f"{safe_repr(item, 40)} is no number")
     if not found:
         raise Unreadable("there are no numbers")
     return [int(item) for item in found]

@@ -6,11 +6,11 @@ import re
 from typing import Any
 
 from ..form.linear import Linear
-from ..shown import shown
+from ..shown import safe_repr
 from ..text.boxes import boxes
 from ..text.extract import final_answer
 from ..text.fences import unfenced
-from ..text.labels import unlabelled
+from ..text.labels import strip_label
 from ..verdict import Verdict
 from .puzzle import BadReference, PuzzleVerifier, fields
 
@@ -64,7 +64,7 @@ class RegexSynthesis(PuzzleVerifier):
         for name in _LISTS:
             strings = reference.get(name, [])
             if not isinstance(strings, list) or not all(isinstance(s, str) for s in strings):
-                raise BadReference(f"{name} must be a list of strings, got {shown(strings)}")
+                raise BadReference(f"{name} must be a list of strings, got {safe_repr(strings)}")
             every += strings
         if (total := sum(map(len, every)) + len(every)) > _MOST_CHARACTERS:
             raise BadReference(
@@ -79,13 +79,13 @@ class RegexSynthesis(PuzzleVerifier):
         positive, negative = _strings(reference)
         if both := sorted(positive & negative):
             raise BadReference(
-                f"a string cannot be both positive and negative, got {shown(both[0])}"
+                f"a string cannot be both positive and negative, got {safe_repr(both[0])}"
             )
         pattern = reference.get("pattern")
         if pattern is None:
             return
         if not isinstance(pattern, str) or not pattern:
-            raise BadReference(f"pattern must be a regular expression, got {shown(pattern)}")
+            raise BadReference(f"pattern must be a regular expression, got {safe_repr(pattern)}")
         verdict = self.judge(f"<answer>{pattern}</answer>", reference)
         if verdict.score != 1.0:
             raise BadReference(f"the known pattern does not win: {verdict.reason}")
@@ -122,10 +122,10 @@ def _strings(reference: Any) -> tuple[set[str], set[str]]:
 
 def _memorised(reference: Any) -> int:
     """Return the length of a list of what was shown, if there is nothing else to generalise to."""
-    shown = set(reference["positive"])
-    if set(reference.get("hidden_positive", ())) - shown:
+    seen = set(reference["positive"])
+    if set(reference.get("hidden_positive", ())) - seen:
         return _MOST_CHARACTERS
-    return len("|".join(shown))
+    return len("|".join(seen))
 
 
 def _expression(reply: str, positive: list[str]) -> tuple[str | None, str]:
@@ -140,7 +140,7 @@ def _expression(reply: str, positive: list[str]) -> tuple[str | None, str]:
     if len(closed) == 1 and (closed[0][:2] == (0, len(text)) or found.rule == "last_line"):
         text = _TEXT.sub(r"\1", closed[0][2].strip())
     if found.rule != "fence" and not any(map(_labelled, positive)):
-        text = unlabelled(text, *_NOUNS)
+        text = strip_label(text, *_NOUNS)
     text = _bare(text, positive)
     if "\n" in text:
         return None, "an expression has one line"
@@ -149,7 +149,7 @@ def _expression(reply: str, positive: list[str]) -> tuple[str | None, str]:
 
 def _labelled(text: str) -> bool:
     """Return True if a string begins as a label does, so that an expression may."""
-    return unlabelled(text, *_NOUNS) != text
+    return strip_label(text, *_NOUNS) != text
 
 
 def _bare(text: str, positive: list[str]) -> str:

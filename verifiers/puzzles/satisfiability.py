@@ -6,7 +6,7 @@ import functools
 import re
 from typing import Any
 
-from ..shown import shown
+from ..shown import safe_repr
 from .puzzle import BadReference, PuzzleVerifier, check_list, check_whole, fields
 from .reading import Unreadable, unbracketed
 
@@ -95,7 +95,7 @@ def _values(text: str) -> dict[int, bool]:
         pair = _PAIR.fullmatch(part)
         value = pair and _VALUES.get(pair[2].casefold())
         if pair is None or value is None:
-            raise Unreadable(f"{shown(part.strip(), 40)} gives no variable a value")
+            raise Unreadable(f"{safe_repr(part.strip(), 40)} gives no variable a value")
         if int(pair[1]) in found:
             raise Unreadable(f"x{pair[1]} has two values")
         found[int(pair[1])] = value

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from ..shown import shown
+from ..shown import safe_repr
 from .puzzle import BadReference, PuzzleVerifier, fields
 from .reading import Unreadable, items
 
@@ -34,16 +34,16 @@ class SlidingTiles(PuzzleVerifier):
         """Check that moves can put all tiles in order."""
         (rows,) = fields(reference, "board")
         if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
-            raise BadReference(f"board must be a list of rows, got {shown(rows)}")
+            raise BadReference(f"board must be a list of rows, got {safe_repr(rows)}")
         widths = {len(row) for row in rows}
         if not 2 <= len(rows) <= 5 or len(widths) != 1 or not 2 <= min(widths) <= 5:
             raise BadReference(
-                f"board must have 2 to 5 rows of one length from 2 to 5, got {shown(rows)}"
+                f"board must have 2 to 5 rows of one length from 2 to 5, got {safe_repr(rows)}"
             )
         tiles = [tile for row in rows for tile in row]
         if any(type(tile) is not int for tile in tiles) or sorted(tiles) != [*range(len(tiles))]:
             raise BadReference(
-                f"board must hold 0 to {len(tiles) - 1}, each once, got {shown(rows, 120)}"
+                f"board must hold 0 to {len(tiles) - 1}, each once, got {safe_repr(rows, 120)}"
             )
         if tuple(tiles) == in_order(len(tiles)):
             raise BadReference("the tiles must not be in order already, or nothing is to be done")
@@ -66,7 +66,7 @@ class SlidingTiles(PuzzleVerifier):
         tiles = {str(tile): tile for tile in board if tile}
         for number, move in enumerate(moves, 1):
             if move not in tiles:
-                raise Unreadable(f"{shown(move, 40)} is no tile")
+                raise Unreadable(f"{safe_repr(move, 40)} is no tile")
             at, gap = board.index(tiles[move]), board.index(0)
             if at not in beside(gap, width, len(board)):
                 return f"move {number}: tile {move} is not next to the gap"

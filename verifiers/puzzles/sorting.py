@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..shown import shown
+from ..shown import safe_repr
 from ..verdict import Verdict
 from .exact_number import to_exact
 from .puzzle import BadReference, PuzzleVerifier, check_list, fields
@@ -57,17 +57,17 @@ class Sorting(PuzzleVerifier):
         given, order = fields(reference, "items", "order")
         check_list("items", given, 2, MAX_ITEMS, "numbers or words")
         if order not in ("ascending", "descending"):
-            raise BadReference(f"order must be ascending or descending, got {shown(order, 60)}")
+            raise BadReference(f"order must be ascending or descending, got {safe_repr(order, 60)}")
         kind = _kind(given)
         for item in given:
             if not (_is_word(item) if kind == "word" else _is_number(item)):
                 raise BadReference(
-                    f"items must all be numbers or all single words, got {shown(item, 60)}"
+                    f"items must all be numbers or all single words, got {safe_repr(item, 60)}"
                 )
         by = reference.get("by", next(iter(_KEYS[kind])))
         if by not in [*_KEYS[kind]]:
             raise BadReference(
-                f"{kind}s can be sorted by {' or '.join(_KEYS[kind])}, got {shown(by, 60)}"
+                f"{kind}s can be sorted by {' or '.join(_KEYS[kind])}, got {safe_repr(by, 60)}"
             )
         if not misplaced(_exact(given), reference):
             raise BadReference("the items must not be in order already, or nothing is to be done")
@@ -130,7 +130,7 @@ def _is_word(item: Any) -> bool:
 
 def _number(text: str) -> Any:
     if not _NUMBER.fullmatch(text):
-        raise Unreadable(f"{shown(text, 40)} is no number")
+        raise Unreadable(f"{safe_repr(text, 40)} is no number")
     return to_exact(re.sub("[−–]", "-", text))
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from ...sandbox import ProgrammingLanguage
 from ..maths.pool import shared_pool
-from ..maths.worker import Finding, WorkerError, WorkerLimits
+from ..maths.worker import WorkerError, WorkerLimits, WorkerReply
 from ..memo import Memo
-from ..shown import shown
+from ..shown import safe_repr
 from ..text.extract import final_answer
 from ..text.fences import find_program, has_fence, unfenced
-from ..text.labels import unlabelled
+from ..text.labels import strip_label
 from ..verdict import Status, Verdict
 from .puzzle import BadReference, PuzzleVerifier, fields
 
@@ -90,7 +90,7 @@ class SQL(PuzzleVerifier):
         self.tolerance = tolerance
         self.names = names
         self.steps = steps
-        self._found: Memo[tuple[str, str | None], Finding] = Memo(4096)
+        self._found: Memo[tuple[str, str | None], WorkerReply] = Memo(4096)
 
     def check(self, reference: Any) -> None:
         """Check the form of a reference, that its query runs, and that no constant passes.
@@ -118,7 +118,7 @@ class SQL(PuzzleVerifier):
             raise WorkerError(f"the worker says {finding.kind}: {finding.reason}")
         return Verdict.wrong(finding.reason, status=_STATUS[finding.kind], extracted=query)
 
-    def _ask(self, reference: Any, query: str | None) -> Finding:
+    def _ask(self, reference: Any, query: str | None) -> WorkerReply:
         reference = {name: reference.get(name) for name in _KEYS}
         text = json.dumps(reference, sort_keys=True)
         options = {"tolerance": self.tolerance, "names": self.names, "steps": self.steps}
@@ -148,7 +148,7 @@ def find_query(reply: str) -> tuple[str | None, str]:
     if query is None:
         return None, reason
     if found.rule == "tag":
-        query = unlabelled(query, "query", "sql")
+        query = strip_label(query, "query", "sql")
     elif not fenced:
         first = _FIRST_LINE.search(query)
         if first is None:
@@ -164,17 +164,17 @@ def _check_form(reference: Any) -> None:
     schema, databases, query = fields(reference, "schema", "databases", "query")
     for name, value in (("schema", schema), ("query", query)):
         if not isinstance(value, str) or not value.strip():
-            raise BadReference(f"{name} must be SQL, got {shown(value)}")
+            raise BadReference(f"{name} must be SQL, got {safe_repr(value)}")
     if not isinstance(databases, list) or len(databases) < 2:
-        raise BadReference(f"databases must be a list of two or more, got {shown(databases)}")
+        raise BadReference(f"databases must be a list of two or more, got {safe_repr(databases)}")
     for content in databases:
         if not isinstance(content, str) and not _is_rows(content):
-            raise BadReference(f"a database must be SQL or rows by table, got {shown(content)}")
+            raise BadReference(f"a database must be SQL or rows by table, got {safe_repr(content)}")
     ordered = reference.get("ordered")
     columns = isinstance(ordered, list) and all(type(k) is int and 0 <= k < 1000 for k in ordered)
     if not (columns and ordered) and not isinstance(ordered, bool | None):
         raise BadReference(
-            f"ordered must be true, false or columns counted from 0, got {shown(ordered)}"
+            f"ordered must be true, false or columns counted from 0, got {safe_repr(ordered)}"
         )
 
 

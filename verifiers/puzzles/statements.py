@@ -7,7 +7,7 @@ from functools import lru_cache, reduce
 from operator import and_, or_
 from typing import Any
 
-from ..shown import shown
+from ..shown import safe_repr
 from .puzzle import BadReference, check_whole
 
 _DEEPEST = 8
@@ -18,23 +18,27 @@ _PARTS = {"not": (1, 1), "and": (2, 12), "or": (2, 12), "if": (2, 2), "iff": (2,
 def check_statement(statement: Any, people: int) -> None:
     """Raise BadReference unless it is ``["says", person, what]``; people count from 0."""
     if not isinstance(statement, list) or len(statement) != 3 or statement[0] != "says":
-        raise BadReference(f"a statement must be ['says', person, what], got {shown(statement)}")
+        raise BadReference(
+            f"a statement must be ['says', person, what], got {safe_repr(statement)}"
+        )
     check_whole("a person", statement[1], 0, people - 1)
     _check_formula(statement[2], people, 1)
 
 
 def _check_formula(said: Any, people: int, depth: int) -> None:
     if not isinstance(said, list) or not said or not isinstance(said[0], str):
-        raise BadReference(f"what is said must be a list such as ['knight', 0], got {shown(said)}")
+        raise BadReference(
+            f"what is said must be a list such as ['knight', 0], got {safe_repr(said)}"
+        )
     kind, parts = said[0], said[1:]
     if kind in ("knight", "knave", "exactly"):
         if len(parts) != 1:
-            raise BadReference(f"{kind} must be followed by one number, got {shown(said)}")
+            raise BadReference(f"{kind} must be followed by one number, got {safe_repr(said)}")
         check_whole(kind, parts[0], 0, people if kind == "exactly" else people - 1)
         return
     if kind not in _PARTS:
         kinds = ", ".join(["knight", "knave", "exactly", *_PARTS])
-        raise BadReference(f"what is said must be one of {kinds}, got {shown(kind)}")
+        raise BadReference(f"what is said must be one of {kinds}, got {safe_repr(kind)}")
     least, most = _PARTS[kind]
     if not least <= len(parts) <= most:
         raise BadReference(f"{kind} joins {least} to {most} statements, got {len(parts)}")

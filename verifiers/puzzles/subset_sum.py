@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from typing import Any
 
-from ..shown import shown
+from ..shown import safe_repr
 from .puzzle import BadReference, PuzzleVerifier, check_list, check_whole, fields
 from .reading import whole_numbers
 
@@ -61,7 +61,7 @@ def addends(text: str, total: int) -> tuple[list[int], str | None]:
         left, right = right, left
     numbers = whole_numbers(left, _SEPARATOR)
     if equals and whole_numbers(right, _SEPARATOR) != [total]:
-        return [], f"says {shown(right.strip(), 40)} but the total must be {total}"
+        return [], f"says {safe_repr(right.strip(), 40)} but the total must be {total}"
     return numbers, None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from ..shown import shown
+from ..shown import safe_repr
 from .grid import read_grid
 from .puzzle import BadReference, GridVerifier, check_whole, fields
 
@@ -51,13 +51,13 @@ def _given(grid: Any) -> Grid:
     if isinstance(grid, str):
         size = next((n for n in BOXES if n * n == len(grid)), 0)
         if not size or set(grid) - set(".0123456789"):
-            raise BadReference(f"grid must be 16, 36 or 81 digits or dots, got {shown(grid)}")
+            raise BadReference(f"grid must be 16, 36 or 81 digits or dots, got {safe_repr(grid)}")
         cells = [int(sign) if sign != "." else 0 for sign in grid]
         grid = [cells[i : i + size] for i in range(0, size * size, size)]
     rows: Grid = grid if isinstance(grid, list) else []
     size = len(rows)
     if size not in BOXES or not all(isinstance(row, list) and len(row) == size for row in rows):
-        raise BadReference(f"grid must be 4 lists of 4, 6 of 6 or 9 of 9, got {shown(grid)}")
+        raise BadReference(f"grid must be 4 lists of 4, 6 of 6 or 9 of 9, got {safe_repr(grid)}")
     for value in (value for row in rows for value in row):
         check_whole("cells", value, 0, size)
     return rows

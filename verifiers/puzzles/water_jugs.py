@@ -8,7 +8,7 @@ from functools import lru_cache
 from math import gcd, prod
 from typing import Any
 
-from ..shown import shown
+from ..shown import safe_repr
 from .puzzle import BadReference, PuzzleVerifier, check_list, check_whole, fields
 from .reading import ARROWS, Unreadable
 from .search import shortest_path
@@ -144,10 +144,10 @@ def _steps(text: str, jugs: str) -> Iterator[Step]:
             continue
         if word.casefold() in _VERBS:
             if verb or taken:
-                raise Unreadable(f"the step before {shown(word, 40)} is not complete")
+                raise Unreadable(f"the step before {safe_repr(word, 40)} is not complete")
             verb = _VERBS[word.casefold()]
         elif len(word) > 1 or word.upper() not in jugs:
-            raise Unreadable(f"{shown(word, 40)} is no jug; the jugs are {', '.join(jugs)}")
+            raise Unreadable(f"{safe_repr(word, 40)} is no jug; the jugs are {', '.join(jugs)}")
         else:
             taken = word.upper() + taken if backwards else taken + word.upper()
         if taken and verb in ("fill", "empty"):

@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from ..shown import shown
+from ..shown import safe_repr
 from .puzzle import BadReference, ShortestVerifier, check_list, fields
 from .reading import items, names, repeated
 from .search import shortest_path
@@ -35,11 +35,11 @@ class WordLadder(ShortestVerifier):
         check_list("words", words, 2, MAX_WORDS, "words")
         for word in [*words, *ends]:
             if type(word) is not str or not _WORD.fullmatch(word):
-                raise BadReference(f"a word must be 2 to 20 letters, got {shown(word, 60)}")
+                raise BadReference(f"a word must be 2 to 20 letters, got {safe_repr(word, 60)}")
         if len({len(word.casefold()) for word in words}) != 1:
             raise BadReference("all words must be of one length")
         if not {end.casefold() for end in ends} <= {word.casefold() for word in words}:
-            raise BadReference(f"start and goal must be among the words, got {shown(ends)}")
+            raise BadReference(f"start and goal must be among the words, got {safe_repr(ends)}")
         if ends[0].casefold() == ends[1].casefold():
             raise BadReference("start and goal must differ, or nothing is to be done")
         if not _ladder(reference):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..shown import shown
+from ..shown import safe_repr
 from ..text.markup import strip_layout
 from .puzzle import BadReference, GridVerifier, check_list, check_whole, fields
 from .reading import Unreadable
@@ -59,20 +59,22 @@ class Zebra(GridVerifier):
         check_whole("houses", houses, 2, 9)
         _check_categories(categories, houses)
         if not isinstance(clues, list) or not clues:
-            raise BadReference(f"clues must be a list of one or more, got {shown(clues)}")
+            raise BadReference(f"clues must be a list of one or more, got {safe_repr(clues)}")
         known = [value for values in categories.values() for value in values]
         for clue in clues:
             if not isinstance(clue, list) or len(clue) != 3 or not isinstance(clue[0], str):
                 raise BadReference(
-                    f"a clue must be [kind, value, value or house], got {shown(clue)}"
+                    f"a clue must be [kind, value, value or house], got {safe_repr(clue)}"
                 )
             kind, left, right = clue
             if kind not in RELATIONS:
-                raise BadReference(f"a clue must be {', '.join(RELATIONS)}, got {shown(kind)}")
+                raise BadReference(f"a clue must be {', '.join(RELATIONS)}, got {safe_repr(kind)}")
             if kind in PLACED:
                 check_whole("the house of a clue", right, 1, houses)
             if left not in known or (kind not in PLACED and right not in known):
-                raise BadReference(f"a clue must name values of the categories, got {shown(clue)}")
+                raise BadReference(
+                    f"a clue must name values of the categories, got {safe_repr(clue)}"
+                )
 
     def fault(self, text: str, reference: Any) -> str | None:
         house = _read(text, reference["houses"], reference["categories"])
@@ -84,12 +86,14 @@ class Zebra(GridVerifier):
 
 def _check_categories(categories: Any, houses: int) -> None:
     if not isinstance(categories, dict) or not 1 <= len(categories) <= 12:
-        raise BadReference(f"categories must be a dict of 1 to 12 lists, got {shown(categories)}")
+        raise BadReference(
+            f"categories must be a dict of 1 to 12 lists, got {safe_repr(categories)}"
+        )
     for name, values in categories.items():
-        check_list(f"category {shown(name)}", values, houses, houses, "values")
+        check_list(f"category {safe_repr(name)}", values, houses, houses, "values")
         for value in values:
             if not isinstance(value, str) or len(value) > 40 or not _NAME.fullmatch(value):
-                raise BadReference(f"values must be words of letters, got {shown(value)}")
+                raise BadReference(f"values must be words of letters, got {safe_repr(value)}")
             if value.casefold() in _BESIDE:
                 raise BadReference(f"a value must not be a word that is used beside one: {value!r}")
     every = [value.casefold() for values in categories.values() for value in values]
@@ -146,7 +150,7 @@ def _groups(text: str, categories: Mapping[str, list[str]]) -> tuple[list[str], 
                 numbers.append(word)
                 groups.append([])
         elif word not in beside:
-            raise Unreadable(f"unexpected {shown(token.group(), 40)}")
+            raise Unreadable(f"unexpected {safe_repr(token.group(), 40)}")
     return numbers, groups or [[]]
 
 

@@ -63,7 +63,7 @@ _UNIT = re.compile(
 )
 
 
-def beside(text: str, start: int, end: int) -> tuple[str, str] | None:
+def sign_and_unit(text: str, start: int, end: int) -> tuple[str, str] | None:
     r"""Return the sign before ``text[start:end]``, a box, and the unit after it that counts.
 
     Returns:

@@ -6,9 +6,9 @@ import functools
 import re
 
 from .answer import Answer
-from .beside import beside, unit_after
-from .hedging import OR_OTHER, denied
-from .markup import undelimited, unwrap_text
+from .beside import sign_and_unit, unit_after
+from .hedging import OR_OTHER, is_denied
+from .markup import strip_math_delimiters, unwrap_text
 
 _BOX_TOKEN = re.compile(r"\\(?:boxed|fbox)\s{0,8}\{|\\.|[{}]", re.DOTALL)
 _BARE_BOX = re.compile(r"\\(?:boxed|fbox)\s{0,3}([A-Za-z]|[0-9]{1,20})(?![A-Za-z0-9.,/^_{\\]*\w)")
@@ -88,9 +88,9 @@ def last_box(text: str) -> tuple[Answer, int] | None:
             break
         run.append(box)
     start, end = run[-1][0], run[0][1]
-    if denied(text, start, end):
+    if is_denied(text, start, end):
         return Answer(None, reason="the boxed answer is denied or taken back"), end
-    around = beside(text, start, end)
+    around = sign_and_unit(text, start, end)
     if around is None:
         return Answer(None, reason="the box is a part of a larger formula"), end
     other = None
@@ -130,12 +130,12 @@ def boxed_or_bare(text: str) -> str:
 
 def unboxed(content: str) -> str:
     r"""Remove the ``$...$`` and the boxes around all of a text."""
-    content = undelimited(content.strip())
+    content = strip_math_delimiters(content.strip())
     for _ in range(4):
         if "box" not in content:
             break
         inner, _unclosed = boxes(content)
         if len(inner) != 1 or inner[0][:2] != (0, len(content)):
             break
-        content = undelimited(inner[0][2].strip())
+        content = strip_math_delimiters(inner[0][2].strip())
     return content

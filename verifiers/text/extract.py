@@ -14,7 +14,7 @@ from functools import lru_cache
 from .answer import MAX_ANSWER, Answer
 from .boxes import boxed, last_box
 from .fences import fenced_blocks
-from .labels import answer_line_after, hashed, labelled, tag, tagged
+from .labels import after_label, answer_line_after, answer_tag, hash_line, tag
 from .numbers import last_math, last_number
 from .thought import UNCLOSED, after_thinking
 
@@ -150,10 +150,10 @@ def _whole(text: str) -> Answer | None:
 
 RULES: dict[str, Callable[[str], Answer | None]] = {
     "boxed": boxed,
-    "answer": tagged,
+    "answer": answer_tag,
     "tag": tag,
-    "hash": hashed,
-    "phrase": labelled,
+    "hash": hash_line,
+    "phrase": after_label,
     "last_math": last_math,
     "last_number": last_number,
     "fence": _fenced,

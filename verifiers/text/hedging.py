@@ -264,12 +264,12 @@ _RETRACTED = re.compile(
 )
 
 
-def supposed(text: str, start: int) -> bool:
+def is_supposed(text: str, start: int) -> bool:
     """Return whether the words before ``text[start:]`` mark a guess or a denial."""
     return bool(_SUPPOSED.search(text[max(0, start - _REACH) : start]))
 
 
-def retracted(text: str, end: int) -> bool:
+def is_retracted(text: str, end: int) -> bool:
     """Return whether the words after an answer that ends at ``end`` question or withdraw it."""
     after = text[end : end + _REACH]
     return after.startswith("?") or bool(_RETRACTED.match(after))
@@ -329,7 +329,7 @@ OR_OTHER = re.compile(
 """Another answer after one: ``or 6``."""
 
 
-def denied(text: str, start: int, end: int) -> bool:
+def is_denied(text: str, start: int, end: int) -> bool:
     """Return whether the words beside a box, ``text[start:end]``, say that it is not the answer."""
     before = unwrap_text(text[max(0, start - _REACH) : start])
     after = unwrap_text(text[end : end + 2 * _REACH])
@@ -342,7 +342,7 @@ def denied(text: str, start: int, end: int) -> bool:
     )
 
 
-def stated(before: str) -> bool:
+def is_stated(before: str) -> bool:
     """Return whether the words before a formula state it: ``so``, ``is``, ``we get``; or none."""
     before = before[-_REACH:]
     return not before.strip() or bool(_STATED.search(before) and _committed(before))
@@ -352,4 +352,4 @@ def left_open(text: str, start: int, end: int) -> bool:
     """Return whether the words beside a formula, ``text[start:end]``, doubt it, deny it or ask."""
     before = text[max(0, start - _REACH) : start]
     doubt = _DENIED_NAME.search(before) or text[end : end + 1] == "?"
-    return bool(doubt) or denied(text, start, end)
+    return bool(doubt) or is_denied(text, start, end)

@@ -7,7 +7,7 @@ import re
 
 from .answer import MAX_ANSWER, Answer
 from .fences import fenced_blocks
-from .hedging import OR_OTHER, denied, retracted, supposed
+from .hedging import OR_OTHER, is_denied, is_retracted, is_supposed
 from .markup import DELIMITERS, TAGS, blank_text
 
 _LEAD = (
@@ -113,18 +113,18 @@ _MORE = re.compile(
 )
 
 
-def labelled(text: str) -> Answer | None:
+def after_label(text: str) -> Answer | None:
     """Return what follows the last label, to the end of the sentence or of its formula."""
     found = False
     for start in sorted((at for noun in _NOUNS for at in _places(text, noun)), reverse=True):
         if field := _FIELD.match(text, start):
-            if supposed(text, text.rfind("{", 0, start)):
+            if is_supposed(text, text.rfind("{", 0, start)):
                 return Answer(None, reason="the answer is only supposed, or denied")
             value = re.sub(r'\\([\\"/])', r"\1", field[1] or field[2] or "")
             return _stood_by(text, value, field.end())
         last = _LABEL.match(text, start) or _heading(text, start)
         found = found or last is not None
-        if last is not None and not supposed(text, start):
+        if last is not None and not is_supposed(text, start):
             break
     else:
         return Answer(None, reason="the answer is only supposed, or denied") if found else None
@@ -190,7 +190,7 @@ def _closing(text: str, left: str, right: str) -> int:
 
 
 def _stood_by(text: str, answer: str, end: int) -> Answer:
-    if retracted(text, end):
+    if is_retracted(text, end):
         return Answer(None, reason="the answer is questioned or taken back")
     other = OR_OTHER.match(text, end, end + _WIDEST_GAP)  # 5. Or 6.
     return Answer(f"{answer} or {other[1]}" if other else answer)
@@ -199,13 +199,13 @@ def _stood_by(text: str, answer: str, end: int) -> Answer:
 _BOLD = re.compile(r"\s*\*\*([^*]+)\*\*\s*")
 
 
-def tagged(text: str) -> Answer | None:
+def answer_tag(text: str) -> Answer | None:
     """Return the answer that the last ``<answer>`` states, without a label or bold print."""
     found = tag(text)
     content = found and found.text
     if content is None:
         return found
-    spoken = labelled(content) if _SPOKEN.match(content) else None
+    spoken = after_label(content) if _SPOKEN.match(content) else None
     bold = _BOLD.fullmatch(content)
     return spoken or Answer(bold[1] if bold else content)
 
@@ -220,7 +220,7 @@ def tag(text: str) -> Answer | None:
         return None
     if end < 0 or "<answer>" in text[end:]:
         return Answer(None, reason="the last <answer> is never closed")
-    if denied(text, start, end + len("</answer>")):
+    if is_denied(text, start, end + len("</answer>")):
         return Answer(None, reason="the answer is denied or taken back")
     return Answer(text[start + len("<answer>") : end])
 
@@ -228,7 +228,7 @@ def tag(text: str) -> Answer | None:
 _NUMBER_WITH_UNIT = re.compile(r"[-+$€£¥\\\s]{0,8}\d[\d,./\s]{0,60}[A-Za-z%°$€.\s]{0,40}")
 
 
-def hashed(text: str) -> Answer | None:
+def hash_line(text: str) -> Answer | None:
     """Return the last line with ``####``, unless it is a heading.
 
     A heading is words, with a text or a number after it.
@@ -252,7 +252,7 @@ def answer_line_after(text: str, start: int) -> bool:
     return line >= 0 and _LINE.search(text, line) is not None
 
 
-def unlabelled(text: str, *nouns: str) -> str:
+def strip_label(text: str, *nouns: str) -> str:
     """Remove "Final answer:" or "So the answer is" from the beginning of a text.
 
     Args:
@@ -282,7 +282,7 @@ def _named(nouns: tuple[str, ...]) -> re.Pattern[str]:
 def without_choice_label(text: str) -> str:
     """Remove "The answer is option" and the like from the beginning of a text."""
     label = _CHOICE.match(text)
-    return text[label.end() :] if label else unlabelled(text)
+    return text[label.end() :] if label else strip_label(text)
 
 
 _LIST_WORDS_NAMES = """

@@ -138,7 +138,7 @@ _NO_WORD = re.compile(r"(?:[!-&(-,./:-@\[-`{-~\u2010-\u2018\u201a-\u2027\u3000-\
 _lock = threading.Lock()
 
 
-def known(tag: str) -> str | None:
+def language_code(tag: str) -> str | None:
     """Return the code of a BCP 47 tag, such as ``pt`` of ``pt-BR``; ``None`` if unknown.
 
     Regions make no difference. Scripts do, and are not distinguished, so ``zh-Hant`` is unknown.
@@ -149,13 +149,13 @@ def known(tag: str) -> str | None:
     return code if code in WRITTEN_IN and regional else None
 
 
-def alike(one: str, other: str) -> bool:
+def are_merged(one: str, other: str) -> bool:
     """Return whether the classifier merges two languages: Norwegian's two, Croatian and Serbian."""
     return one == other or any({one, other} <= group for group in _ALIKE)
 
 
 @lru_cache(maxsize=4096)
-def likeliest(passage: str) -> tuple[str, float]:
+def detect_language(passage: str) -> tuple[str, float]:
     """Return the likeliest language of a passage of a few hundred characters, and how sure it is.
 
     Returns:
@@ -233,7 +233,7 @@ def language_of(text: str) -> str | None:
     """
     piece = text[:MOST]
     letters = scripts(piece).total()
-    code, sure = likeliest(piece)
+    code, sure = detect_language(piece)
     enough = letters >= (_LEAST_LETTERS if sure < 1.0 else 2)
     certain = enough and sure >= _LEAST_SURE and own_share(piece, code) >= LEAST_SHARE
     return code if certain and code != NONE else None
@@ -260,4 +260,4 @@ def own_share(text: str, language: str) -> float:
 def is_in(text: str, language: str) -> bool | None:
     """Return whether a text is in a language or one like it; ``None`` if undetermined."""
     found = language_of(text)
-    return None if found is None else alike(found, known(language) or language)
+    return None if found is None else are_merged(found, language_code(language) or language)

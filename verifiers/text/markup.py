@@ -64,7 +64,7 @@ def blank_text(text: str) -> str:
     return TEXT.sub(" ", text) if "\\" in text else text
 
 
-def unbold(text: str) -> str:
+def strip_bold(text: str) -> str:
     """Remove Markdown's ``**`` and ``__``, but not the power of ``2**5`` or ``a__b``; and tags."""
     text = TAGS.sub("", text) if "<" in text else text
     return _BOLD.sub("", text) if "**" in text or "__" in text else text
@@ -82,14 +82,14 @@ def strip_markup(text: str) -> str:
         text = _FORMULA_SIGN.sub("", unwrap_text(text)).strip()
         if text[:1] == "{" and text[-1:] == "}":
             text = text[1:-1]
-    text = unbold(text.replace("~", " ")).strip()
+    text = strip_bold(text.replace("~", " ")).strip()
     for mark in ("*", "_", "`"):
         if len(text) > 2 and text[0] == text[-1] == mark:
             text = text.strip(mark)
     return text
 
 
-def undelimited(text: str) -> str:
+def strip_math_delimiters(text: str) -> str:
     r"""Remove the ``$...$``, ``\(...\)`` or ``\[...\]`` around all of a text."""
     if text[:1] not in {"$", "\\"}:
         return text

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from ..maths.wording import counted
+from ..maths.wording import read_count
 from .answer import MAX_ANSWER, Answer
 from .beside import unit_after
-from .hedging import left_open, stands_alone, stated
-from .markup import DELIMITERS, RULED_LINE, unbold, unwrap_text
+from .hedging import is_stated, left_open, stands_alone
+from .markup import DELIMITERS, RULED_LINE, strip_bold, unwrap_text
 
 _REACH = 160  # characters on either side of the number that are read
 _NUMBER_CHARS = "0123456789.,/"
@@ -79,7 +79,7 @@ def _closing_formula(text: str) -> Answer | None:
             continue
         content = body[begin + len(left) : len(body) - len(right)]
         before = body[:begin].replace("*", "")
-        if (_LETTER.search(content) or _PAIR.fullmatch(content)) and stated(before):
+        if (_LETTER.search(content) or _PAIR.fullmatch(content)) and is_stated(before):
             return None if left_open(body, begin, len(body)) else Answer(content)
     return None
 
@@ -138,7 +138,7 @@ def _number(text: str) -> Answer | None:
     if not stands_alone(before, after) or (before.endswith("(") and _PART_OF_PAIR.search(number)):
         return _refused()
     spoken = _SPOKEN.match(after)
-    if spoken and counted(spoken[1]):  # 17 (seventeen)
+    if spoken and read_count(spoken[1]):  # 17 (seventeen)
         return Answer(sign + number + spoken[0])
     magnitude, percent = _MAGNITUDE.match(after), _PERCENT.match(after)
     if percent and not stands_alone(before, after[percent.end() :]):  # 5% x
@@ -161,7 +161,7 @@ def _plain(text: str) -> str:
     r"""Return a text without what only sets a number off: ``\text``, spacing, bold print."""
     if "\\" in text or "~" in text or not text.isascii():
         text = _SPACING.sub(" ", unwrap_text(text, " ").replace("\\$", "$"))
-    return unbold(text)
+    return strip_bold(text)
 
 
 def _signed(before: str, *, alone: bool) -> tuple[str, str] | None:

@@ -6,7 +6,7 @@ from .answer import Answer
 from .boxes import unboxed
 from .extract import final_answer
 from .fences import unfenced
-from .labels import unlabelled
+from .labels import strip_label
 
 ONE_LINE = ("tag", "boxed", "fence", "last_line")
 """Where an answer of one line is: the first rule that finds its mark decides."""
@@ -31,7 +31,7 @@ def read_answer(reply: str, rules: tuple[str, ...] = ONE_LINE, *, longest: int =
     if found.text is None:
         return found
     text = unfenced(found.text) if found.rule in ("answer", "tag") else found.text
-    return found._replace(text=strip_signs(unboxed(unlabelled(strip_signs(unboxed(text))))))
+    return found._replace(text=strip_signs(unboxed(strip_label(strip_signs(unboxed(text))))))
 
 
 def strip_signs(text: str) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from .words import has_content, visible
+from .words import has_content, strip_invisible
 
 _END = re.compile(
     r"""(?<![.!?…؟])[.!?…؟]++['"’”»)\]*_]*+(?=\s|$)|(?<![。！？।॥۔።։။។])[。！？।॥۔።։။។]++[」』”’）)]*+"""
@@ -50,7 +50,7 @@ def sentences(text: str, *, headings: bool = False) -> list[str]:
         ['Dr. No left at 3.15 p.m. today... and why?', 'Nobody knows']
     """
     found: list[str] = []
-    for block in _blocks(visible(text)):
+    for block in _blocks(strip_invisible(text)):
         if headings or not block.startswith("#"):
             found += _joined(_cut(block))
     return found

@@ -73,12 +73,12 @@ LOOKALIKES = str.maketrans(
 _SIGNS = str.maketrans("’‘“”‐‑", "''\"\"--")
 
 
-def visible(text: str) -> str:
+def strip_invisible(text: str) -> str:
     """Return a text without the characters that have no shape, such as zero-width spaces."""
     return _HIDDEN.sub("", text)
 
 
-def sendable(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     r"""Return a text with U+FFFD for halves of surrogate pairs, which UTF-8 cannot hold.
 
     Example:
@@ -100,10 +100,10 @@ def words(text: str) -> list[str]:
         >>> words("Don't buy state-of-the-art 東京 maps, 3.50 each.")
         ["Don't", 'buy', 'state-of-the-art', '東', '京', 'maps', '3.50', 'each']
     """
-    return _WORD.findall(visible(text))
+    return _WORD.findall(strip_invisible(text))
 
 
-def folded(text: str) -> list[str]:
+def folded_words(text: str) -> list[str]:
     """Return the words of a text, equal if only case, apostrophes or lookalikes differ."""
     return _WORD.findall(canonical(text))
 
@@ -114,7 +114,7 @@ def canonical(text: str) -> str:
     Case, the shape of quotes and hyphens, styled letters, lookalikes and accents that Unicode
     cannot compose make no difference; accents that it can (é) do.
     """
-    text = plain(text)
+    text = normalize_characters(text)
     if text.isascii():
         return text.lower()
     if _IS_STYLED.search(text):
@@ -124,9 +124,9 @@ def canonical(text: str) -> str:
     return _STACKED.sub("", text).casefold()
 
 
-def plain(text: str) -> str:
+def normalize_characters(text: str) -> str:
     """Return a text with plain quotes and hyphens, accents composed and nothing invisible."""
-    text = visible(text)
+    text = strip_invisible(text)
     if text.isascii():
         return text
     return unicodedata.normalize("NFC", text).translate(_SIGNS)
@@ -142,7 +142,7 @@ def _latin(text: str) -> str:
     )
 
 
-def distinct(text: str) -> int:
+def count_distinct(text: str) -> int:
     """Count the different words of a text; accents and new joins of known parts make no new one.
 
     Example:
@@ -151,7 +151,7 @@ def distinct(text: str) -> int:
     """
     whole: set[str] = set()
     parts: set[str] = set()
-    for word in dict.fromkeys(folded(text)):
+    for word in dict.fromkeys(folded_words(text)):
         bare = without_accents(word)
         whole.add(bare)
         parts.update(re.split("[-‐‑]", bare))
@@ -166,7 +166,7 @@ def distinct_words(text: str, *, enough: int | None = None) -> int:
         2
     """
     seen: set[str] = set()
-    for word in dict.fromkeys(folded(_COMMAND.sub(" ", text))):
+    for word in dict.fromkeys(folded_words(_COMMAND.sub(" ", text))):
         seen.add(_digitless(word))
         seen.discard("")
         if enough is not None and len(seen) >= enough:
@@ -185,12 +185,12 @@ def without_accents(word: str) -> str:
     return unicodedata.normalize("NFC", _STACKED.sub("", unicodedata.normalize("NFD", word)))
 
 
-def collapsed(text: str) -> str:
+def collapse_spaces(text: str) -> str:
     """Return a text with each run of white space as one space."""
     return " ".join(text.split())
 
 
-def letters(word: str) -> str:
+def letters_of(word: str) -> str:
     """Return the letters and digits of a word, without its hyphens and apostrophes."""
     return "".join(c for c in word if c.isalnum())
 
@@ -217,7 +217,7 @@ def has_content(text: str) -> bool:
         return False
     if not _MAY_HIDE.search(text, 0, found.start()):
         return True
-    shown = _NO_SIGN.sub(" ", uncommented(text))
+    shown = _NO_SIGN.sub(" ", strip_comments(text))
     if _SOMETHING.search(unescape(_TAG.sub(" ", shown))):
         return True
     tags = _TAG.findall(shown)  # one that opens nothing is spoken of: <div>
@@ -225,23 +225,27 @@ def has_content(text: str) -> bool:
     return not opened <= {name for close, name, _ in tags if close}
 
 
-def uncommented(text: str) -> str:
+def strip_comments(text: str) -> str:
     """Return a text without HTML's comments."""
     head, *pieces = text.split("<!--")
     return "".join([head, *(piece.partition("-->")[2] for piece in pieces)])
 
 
-def occurrences(text: str, keyword: str) -> int:
+def count_occurrences(text: str, keyword: str) -> int:
     """Count how often a keyword occurs in a text as a word or phrase of its own, in any case.
 
     It is taken literally, never as a pattern. In scripts written without spaces it may stand
     anywhere.
     """
     wanted = canonical(keyword)
-    return sum(1 for _ in re.finditer(phrase(wanted), canonical(text))) if wanted.split() else 0
+    return (
+        sum(1 for _ in re.finditer(phrase_pattern(wanted), canonical(text)))
+        if wanted.split()
+        else 0
+    )
 
 
-def phrase(text: str) -> str:
+def phrase_pattern(text: str) -> str:
     """Return the pattern of a text that stands for itself, as a word or phrase of its own."""
     pieces = text.split()
     literal = r"\s+".join(map(re.escape, pieces))

@@ -17,7 +17,7 @@ from .evaluate import real_value
 from .expression import read_expression
 from .formula import difference, is_polynomial, names
 from .identity import constant_value, ratio, value_of
-from .shape import Kind, Shape, read_shape
+from .parsed_answer import Kind, ParsedAnswer, parse_answer
 
 _MAX_PIECES = 40
 _CLOSE, _NOISE = 1e-50, 1e-5
@@ -30,7 +30,7 @@ _INFINITE = {"\\infty": float("inf"), "+\\infty": float("inf"), "-\\infty": -flo
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Interval:
     """The points between two ends, of which each belongs to it or not."""
 
     low: Any
@@ -42,40 +42,40 @@ class Piece:
     def empty(self) -> bool:
         """Whether no point is in it."""
         return self.low > self.high or (
-            same_point(self.low, self.high) and not (self.has_low and self.has_high)
+            same_end(self.low, self.high) and not (self.has_low and self.has_high)
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class IntervalSet:
     """Pieces from left to right that do not touch, and the variable they are said of, if any."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[Interval, ...]
     variable: str = ""
 
 
-_LINE = Region((Piece(-float("inf"), False, float("inf"), False),))
+_LINE = IntervalSet((Interval(-float("inf"), False, float("inf"), False),))
 
 
-def same_region(left: Region, right: Region) -> bool:
+def same_intervals(left: IntervalSet, right: IntervalSet) -> bool:
     """Return whether two regions have the same points, of the same variable if both name one."""
     if left.variable and right.variable and left.variable != right.variable:
         return False
     return len(left.pieces) == len(right.pieces) and all(
-        same_point(a.low, b.low)
-        and same_point(a.high, b.high)
+        same_end(a.low, b.low)
+        and same_end(a.high, b.high)
         and (a.has_low, a.has_high) == (b.has_low, b.has_high)
         for a, b in zip(left.pieces, right.pieces, strict=True)
     )
 
 
-def read_region(shape: Shape) -> Region | None:
+def read_intervals(shape: ParsedAnswer) -> IntervalSet | None:
     """Read the region that an answer describes, or ``None`` if it describes none."""
     without = _WITHOUT.fullmatch(shape.text)
     if without:
-        whole, taken = (read_region(read_shape(part)) for part in without.groups())
+        whole, taken = (read_intervals(parse_answer(part)) for part in without.groups())
         return None if whole is None or taken is None else _both(whole, _minus(taken))
-    readers: dict[Kind, Callable[[Shape], Region | None]] = {
+    readers: dict[Kind, Callable[[ParsedAnswer], IntervalSet | None]] = {
         Kind.TUPLE: _interval,
         Kind.SET: _points,
         Kind.UNION: _union,
@@ -86,20 +86,20 @@ def read_region(shape: Shape) -> Region | None:
     return None if reader is None else reader(shape)
 
 
-def same_point(a: Any, b: Any) -> bool:
+def same_end(a: Any, b: Any) -> bool:
     """Return whether two ends are equal, up to the last of their 60 digits."""
     if math.isinf(a) or math.isinf(b):
         return bool(a == b)
     return bool(abs(a - b) <= _CLOSE * max(abs(a), abs(b), _NOISE))
 
 
-def _interval(shape: Shape) -> Region | None:
+def _interval(shape: ParsedAnswer) -> IntervalSet | None:
     if len(shape.parts) != 2 or shape.mark not in {"()", "[]", "(]", "[)"}:
         return None
     low, high = (_end(part) for part in shape.parts)
     if low is None or high is None or not low <= high:
         return None
-    return Region((Piece(low, shape.mark[0] == "[", high, shape.mark[1] == "]"),))
+    return IntervalSet((Interval(low, shape.mark[0] == "[", high, shape.mark[1] == "]"),))
 
 
 def _end(text: str) -> Any | None:
@@ -108,15 +108,15 @@ def _end(text: str) -> Any | None:
     return real_value(value_of(text))
 
 
-def _points(shape: Shape) -> Region | None:
+def _points(shape: ParsedAnswer) -> IntervalSet | None:
     ends = [_end(part) for part in shape.parts]
     if None in ends or not ends:
         return None
-    return _merged([Piece(end, True, end, True) for end in ends])
+    return _merged([Interval(end, True, end, True) for end in ends])
 
 
-def _union(shape: Shape) -> Region | None:
-    regions = [read_region(read_shape(part)) for part in shape.parts]
+def _union(shape: ParsedAnswer) -> IntervalSet | None:
+    regions = [read_intervals(parse_answer(part)) for part in shape.parts]
     if len(regions) > _MAX_PIECES or any(region is None for region in regions):
         return None
     return _merged([piece for region in regions if region is not None for piece in region.pieces])
@@ -125,12 +125,12 @@ def _union(shape: Shape) -> Region | None:
 # -- inequalities ------------------------------------------------------------------------------
 
 
-def _relation(shape: Shape) -> Region | None:
+def _relation(shape: ParsedAnswer) -> IntervalSet | None:
     r"""Parse a chain such as ``-2 < x \le 5``: each link is linear or quadratic in one variable."""
     pieces = _ORDER.split(shape.text)
     if not 3 <= len(pieces) <= 5 or "=" in shape.text:
         return None
-    found: Region | None = None
+    found: IntervalSet | None = None
     for left, sign, right in zip(pieces[::2], pieces[1::2], pieces[2::2], strict=False):
         link = _link(left.strip(), sign, right.strip())
         if link is None or (found is not None and found.variable != link.variable):
@@ -139,7 +139,7 @@ def _relation(shape: Shape) -> Region | None:
     return found
 
 
-def _link(left: str, sign: str, right: str) -> Region | None:
+def _link(left: str, sign: str, right: str) -> IntervalSet | None:
     if left[:1] == "|" == left[-1:] and "|" not in left[1:-1]:  # |x| < 2: -2 < x < 2
         if (right_end := _end(right)) is None or right_end < 0:
             return None
@@ -149,7 +149,7 @@ def _link(left: str, sign: str, right: str) -> Region | None:
             return None
         if sign in {"<", "\\le", "\\ne"}:
             return _both(low, high)
-        return Region(_merged([*low.pieces, *high.pieces]).pieces, low.variable)
+        return IntervalSet(_merged([*low.pieces, *high.pieces]).pieces, low.variable)
     if right[:1] == "|" == right[-1:] and "|" not in right[1:-1]:
         return _link(right, _MIRRORED[sign], left)
     a, b = read_expression(left), read_expression(right)
@@ -165,7 +165,7 @@ def _link(left: str, sign: str, right: str) -> Region | None:
     square = (at[2] - 2 * at[1] + at[0]) / 2
     slope = at[1] - at[0] - square
     if not all(
-        same_point((square * x + slope) * x + at[0], y) for x, y in zip(_PROBES, at, strict=True)
+        same_end((square * x + slope) * x + at[0], y) for x, y in zip(_PROBES, at, strict=True)
     ):
         return None  # of a higher degree: where it changes its sign is for algebra to find
     noise = _CLOSE * max(map(abs, at[:3]))
@@ -176,8 +176,10 @@ def _link(left: str, sign: str, right: str) -> Region | None:
     else:
         roots, rising = _roots(square, slope, at[0]), square > 0
     if sign == "\\ne":
-        return Region(_minus(_merged([Piece(x, True, x, True) for x in roots])).pieces, variable)
-    return Region(_signed(roots, sign, rising), variable)
+        return IntervalSet(
+            _minus(_merged([Interval(x, True, x, True) for x in roots])).pieces, variable
+        )
+    return IntervalSet(_signed(roots, sign, rising), variable)
 
 
 def _roots(square: Any, slope: Any, constant: Any) -> list[Any]:
@@ -191,7 +193,7 @@ def _roots(square: Any, slope: Any, constant: Any) -> list[Any]:
     return sorted(ends)
 
 
-def _signed(roots: list[Any], sign: str, rising: bool) -> tuple[Piece, ...]:
+def _signed(roots: list[Any], sign: str, rising: bool) -> tuple[Interval, ...]:
     """Return where a polynomial with these roots has a sign, if ``rising`` at the far right."""
     closed = sign in {"\\le", "\\ge"}
     wanted = (sign in {">", "\\ge"}) == rising  # at the far right
@@ -200,7 +202,7 @@ def _signed(roots: list[Any], sign: str, rising: bool) -> tuple[Piece, ...]:
     for k in range(len(ends) - 1, 0, -1):
         if wanted:
             low, high = ends[k - 1], ends[k]
-            pieces.append(Piece(low, closed and k > 1, high, closed and k < len(ends) - 1))
+            pieces.append(Interval(low, closed and k > 1, high, closed and k < len(ends) - 1))
         wanted = not wanted
     return _merged(pieces).pieces
 
@@ -222,19 +224,19 @@ def same_inequality(gold: str, answer: str) -> bool | None:
     return signs[0] == signs[1] and (times > 0 or signs[0] == "\\ne")
 
 
-def impossible(shape: Shape) -> bool:
+def impossible(shape: ParsedAnswer) -> bool:
     """Return whether two of several conditions on a variable exclude each other."""
     return any(not _both(a, b).pieces for a, b in itertools.combinations(_conditions(shape), 2))
 
 
-def overlapping(shape: Shape) -> bool:
+def overlapping(shape: ParsedAnswer) -> bool:
     """Return whether two of several conditions on a variable can hold together."""
     return any(_both(a, b).pieces for a, b in itertools.combinations(_conditions(shape), 2))
 
 
-def _conditions(shape: Shape) -> list[Region]:
+def _conditions(shape: ParsedAnswer) -> list[IntervalSet]:
     """Return what each part of a list of inequalities and equations allows; empty for the rest."""
-    parts = [read_shape(part) for part in shape.parts] if shape.kind is Kind.LIST else []
+    parts = [parse_answer(part) for part in shape.parts] if shape.kind is Kind.LIST else []
     if len(parts) > _MAX_PIECES or all(part.kind is not Kind.RELATION for part in parts):
         return []
     found = [_relation(part) if part.kind is Kind.RELATION else _value(part) for part in parts]
@@ -243,65 +245,65 @@ def _conditions(shape: Shape) -> list[Region]:
     return regions if alike else []
 
 
-def _cases(shape: Shape) -> Region | None:
+def _cases(shape: ParsedAnswer) -> IntervalSet | None:
     """Parse inequalities separated by commas: both hold if both can, else either."""
     found = _conditions(shape)
     if not found:
         return None
     pieces = [piece for region in found for piece in region.pieces]
-    whole = Region(_merged(pieces).pieces, found[0].variable)
+    whole = IntervalSet(_merged(pieces).pieces, found[0].variable)
     if not overlapping(shape):
         return whole
     # x > 1, x > 3: nobody can say which was meant
-    return _both(*found) if len(found) == 2 and same_region(whole, _LINE) else None
+    return _both(*found) if len(found) == 2 and same_intervals(whole, _LINE) else None
 
 
-def _value(shape: Shape) -> Region | None:
+def _value(shape: ParsedAnswer) -> IntervalSet | None:
     """Return the one point of ``x = 1``."""
     if shape.kind is not Kind.EQUATION or len(shape.parts) != 2 or len(shape.parts[0]) != 1:
         return None
     end = _end(shape.parts[1])
-    return None if end is None else Region((Piece(end, True, end, True),), shape.parts[0])
+    return None if end is None else IntervalSet((Interval(end, True, end, True),), shape.parts[0])
 
 
 # -- sets of points ----------------------------------------------------------------------------
 
 
-def _merged(pieces: Sequence[Piece]) -> Region:
-    kept: list[Piece] = []
+def _merged(pieces: Sequence[Interval]) -> IntervalSet:
+    kept: list[Interval] = []
     for piece in sorted((p for p in pieces if not p.empty), key=lambda p: (p.low, not p.has_low)):
         last = kept[-1] if kept else None
         if last is None or not _touch(last, piece):
             kept.append(piece)
             continue
-        ahead = piece.high > last.high and not same_point(piece.high, last.high)
+        ahead = piece.high > last.high and not same_end(piece.high, last.high)
         if ahead:
-            kept[-1] = Piece(last.low, last.has_low, piece.high, piece.has_high)
-        elif same_point(piece.high, last.high):
+            kept[-1] = Interval(last.low, last.has_low, piece.high, piece.has_high)
+        elif same_end(piece.high, last.high):
             ends = last.has_high or piece.has_high
-            kept[-1] = Piece(last.low, last.has_low, last.high, ends)
-    return Region(tuple(kept))
+            kept[-1] = Interval(last.low, last.has_low, last.high, ends)
+    return IntervalSet(tuple(kept))
 
 
-def _touch(left: Piece, right: Piece) -> bool:
-    if same_point(left.high, right.low):
+def _touch(left: Interval, right: Interval) -> bool:
+    if same_end(left.high, right.low):
         return left.has_high or right.has_low
     return bool(right.low < left.high)
 
 
-def _minus(taken: Region) -> Region:
+def _minus(taken: IntervalSet) -> IntervalSet:
     """Return the complement of a region."""
     ends = [(-float("inf"), False), *((p.high, not p.has_high) for p in taken.pieces)]
     starts = [*((p.low, not p.has_low) for p in taken.pieces), (float("inf"), False)]
-    pieces = [Piece(*low, *high) for low, high in zip(ends, starts, strict=True)]
+    pieces = [Interval(*low, *high) for low, high in zip(ends, starts, strict=True)]
     return _merged(pieces)
 
 
-def _both(a: Region, b: Region) -> Region:
+def _both(a: IntervalSet, b: IntervalSet) -> IntervalSet:
     found = []
     for p in a.pieces:
         for q in b.pieces:
-            low = p if p.low > q.low or (same_point(p.low, q.low) and not p.has_low) else q
-            high = p if p.high < q.high or (same_point(p.high, q.high) and not p.has_high) else q
-            found.append(Piece(low.low, low.has_low, high.high, high.has_high))
-    return Region(tuple(piece for piece in found if not piece.empty), a.variable)
+            low = p if p.low > q.low or (same_end(p.low, q.low) and not p.has_low) else q
+            high = p if p.high < q.high or (same_end(p.high, q.high) and not p.has_high) else q
+            found.append(Interval(low.low, low.has_low, high.high, high.has_high))
+    return IntervalSet(tuple(piece for piece in found if not piece.empty), a.variable)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from ..text.markup import unwrap_text
 from .choice import is_letter
-from .latex import split_top, squeezed
+from .latex import split_top, squeeze
 from .variables import letters, renamed
 
 _LETTER = r"[A-Za-z](?:_\{?\w\}?)?"
@@ -57,7 +57,7 @@ _MOST_RENAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class Qualified:
     """A formula and what is said of its letters after it.
 
     Attributes:
@@ -72,27 +72,27 @@ class Stated:
 
 
 @functools.lru_cache(maxsize=4096)
-def stated(text: str) -> Stated:
+def split_qualifiers(text: str) -> Qualified:
     """Take off what is said of the letters at the end of a respelled, squeezed text."""
     builder = _SET_OF.fullmatch(text)
     text = f"{builder['core']},{builder['of']}" if builder else text
     ranged = _RANGED.match(text)
     if ranged and _ORDER.search(text, ranged.end()):
         rest = text[ranged.end() :]
-        return Stated(rest, dict.fromkeys(letters(rest), _set(ranged[1])))
+        return Qualified(rest, dict.fromkeys(letters(rest), _set(ranged[1])))
     if "\\in" not in text and " " not in text and "\\forall" not in text:
-        return _restricted(text, {}) if _ORDER.search(text) else Stated(text, {})
+        return _restricted(text, {}) if _ORDER.search(text) else Qualified(text, {})
     plain = " ".join(unwrap_text(text, " ").replace("\\forall", " \\forall").split())
     found = _TAIL.fullmatch(plain)
     if found is None:
-        return _restricted(text, {}) if _ORDER.search(text) else Stated(text, {})
+        return _restricted(text, {}) if _ORDER.search(text) else Qualified(text, {})
     who = found["in"] or found["all"] or found["who"] or ""
     kind = f"{found['kind'] or found['what'] or ''} {found['set'] or found['set2'] or ''}"
     ranges = _set(kind) or ("some" if "some " in plain[found.end("core") :] else "")
     bound = dict.fromkeys(re.findall(_LETTER, who.replace("and", ",")), ranges)
     if not bound and not found["kind"]:
-        return Stated(text, {})
-    return _restricted(squeezed(found["core"].rstrip(" ,;(")), bound)
+        return Qualified(text, {})
+    return _restricted(squeeze(found["core"].rstrip(" ,;(")), bound)
 
 
 def _set(kind: str) -> str:
@@ -102,27 +102,27 @@ def _set(kind: str) -> str:
     return "".join(named.groups()) if named else f"{sign}{found}"
 
 
-def _restricted(text: str, bound: dict[str, str]) -> Stated:
+def _restricted(text: str, bound: dict[str, str]) -> Qualified:
     """Take off an inequality for a letter of a formula that is no inequality itself."""
     found = _CONDITION.fullmatch(unwrap_text(text, " ")) if _ORDER.search(text) else None
     if found is None:
-        return Stated(text, bound)
+        return Qualified(text, bound)
     core, rule = found["core"].strip(" ,"), found["rule"].strip()
     assigned = {side[0] for part in split_top(core, ",") for side in [part.split("=")] if side[1:]}
     about = letters(rule)
     if _ORDER.search(core) or not about <= letters(core) | set(bound) or about & assigned:
-        return Stated(text, bound)
+        return Qualified(text, bound)
     if (
         not about
         or "\\begin" in core
         or len(split_top(core, ",")) > 1
         or core.count("(") != core.count(")")
     ):
-        return Stated(text, bound)
-    return Stated(core, bound, rule)
+        return Qualified(text, bound)
+    return Qualified(core, bound, rule)
 
 
-def renamings(gold: Stated, answer: Stated) -> Iterator[Stated]:
+def renamings(gold: Qualified, answer: Qualified) -> Iterator[Qualified]:
     """Yield the answer with the reference's names, as far as it may have chosen its own."""
     core = _same_arguments(gold.core, answer.core)
     indices = _INDEX.search(gold.core), _INDEX.search(core)
@@ -130,7 +130,7 @@ def renamings(gold: Stated, answer: Stated) -> Iterator[Stated]:
         core = renamed(core, {indices[1][1]: indices[0][1]})
     heads = _HEAD.match(gold.core), _HEAD.match(core)
     if heads[0] and "=" not in core:  # the name may be left out
-        gold = Stated(gold.core[heads[0].end() :], gold.bound, gold.rule)
+        gold = Qualified(gold.core[heads[0].end() :], gold.bound, gold.rule)
     elif heads[1] and "=" not in gold.core and not is_letter(gold.core):
         core = core[heads[1].end() :]
     mine, theirs = _names(gold.core), _names(core)
@@ -139,7 +139,7 @@ def renamings(gold: Stated, answer: Stated) -> Iterator[Stated]:
         lost = new = sorted(set(_NUMBERED.findall(core)))
     if not lost or len(lost) != len(new) or len(lost) > _MOST_RENAMED:
         if core != answer.core:
-            yield Stated(core, answer.bound, answer.rule)
+            yield Qualified(core, answer.bound, answer.rule)
         return
     pairs = zip(lost, new, strict=True)
     if not all(_may_be_named(gold, core, answer, old, name) for old, name in pairs):
@@ -147,7 +147,7 @@ def renamings(gold: Stated, answer: Stated) -> Iterator[Stated]:
     for order in itertools.permutations(lost):
         names = dict(zip(new, order, strict=True))
         bound = {names.get(name, name): kind for name, kind in answer.bound.items()}
-        yield Stated(renamed(core, names), bound, renamed(answer.rule, names))
+        yield Qualified(renamed(core, names), bound, renamed(answer.rule, names))
 
 
 def _names(text: str) -> frozenset[str]:
@@ -155,7 +155,7 @@ def _names(text: str) -> frozenset[str]:
     return letters(_NUMBERED.sub(" ", text)).union(_NUMBERED.findall(text))
 
 
-def _may_be_named(gold: Stated, core: str, answer: Stated, old: str, new: str) -> bool:
+def _may_be_named(gold: Qualified, core: str, answer: Qualified, old: str, new: str) -> bool:
     """Return whether a letter of the reference is one that each answer may choose."""
     if any(old in re.findall(_LETTER, "".join(names)) for names in _ASSIGNED.findall(gold.core)):
         return False  # n=5 names what the question asks for

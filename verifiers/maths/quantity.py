@@ -7,15 +7,15 @@ from fractions import Fraction
 from math import gcd
 
 from .comparison import Comparison, all_of
+from .date_time import DateTime, same_date_time, words_written
 from .derivative import derivative
 from .evaluate import precise_number, real_value, rounds_to
 from .expression import read_expression
 from .formula import Node, UnreadError, constant, inverse, names, number, product
 from .identity import constant_value, same_function, value_of
-from .moment import Moment, same_moment, words_written
-from .number import Number, near_double, read_respelled, rounded, same_numbers, without_unit
+from .number import Number, may_be_rounded, near_double, read_respelled, same_numbers, without_unit
+from .parsed_answer import Kind, ParsedAnswer
 from .progression import is_class
-from .shape import Kind, Shape
 from .unit import may_be_added, unit_ratio
 from .variables import same_letters
 
@@ -166,7 +166,7 @@ def _rounded(gold: str, answer: str, on: Comparison) -> bool:
     left, right, enough = read_respelled(gold), read_respelled(answer), on.how.rounded_digits
     if left is not None and right is None:
         exact, number = value_of(answer), left
-        if enough is None or exact is None or not rounded(left):
+        if enough is None or exact is None or not may_be_rounded(left):
             return False
     elif right is not None and left is None:
         exact, number = value_of(gold), right
@@ -206,7 +206,7 @@ def _percents(gold: str, answer: str, on: Comparison) -> bool | None:
 # -- ratios, bases, remainders, times ----------------------------------------------------------
 
 
-def same_ratios(a: Shape, b: Shape, on: Comparison) -> bool | None:
+def same_ratios(a: ParsedAnswer, b: ParsedAnswer, on: Comparison) -> bool | None:
     """Compare a ratio, or a time of day, with another or with a number."""
     if a.moment and b.moment:
         return same_times(a.moment, b.moment, a.text, b.text, on)
@@ -236,15 +236,15 @@ def same_ratios(a: Shape, b: Shape, on: Comparison) -> bool | None:
         return False
 
 
-def same_times(a: Moment, b: Moment, gold: str, answer: str, on: Comparison) -> bool:
+def same_times(a: DateTime, b: DateTime, gold: str, answer: str, on: Comparison) -> bool:
     """Compare two dates or times of day."""
     as_written = words_written(gold) == words_written(answer)
     if as_written or not on.how.dates:
         return as_written
-    return same_moment(a, b, on.how.units) and on.note("as a date or time")
+    return same_date_time(a, b, on.how.units) and on.note("as a date or time")
 
 
-def same_bases(a: Shape, b: Shape, on: Comparison) -> bool:
+def same_bases(a: ParsedAnswer, b: ParsedAnswer, on: Comparison) -> bool:
     """Compare numbers in a base, which may be omitted because the question states it."""
     if a.kind is b.kind:
         return a.parts == b.parts and a.mark == b.mark
@@ -254,7 +254,7 @@ def same_bases(a: Shape, b: Shape, on: Comparison) -> bool:
     return left_out and on.how.units and on.note("the base is left out")
 
 
-def same_congruences(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
+def same_congruences(a: ParsedAnswer, b: ParsedAnswer, on: Comparison, depth: int) -> bool | None:
     r"""Compare ``n \equiv 3 \pmod 7``; the left side may be missing."""
     if a.kind is not b.kind:
         congruence, other = (a, b) if a.kind is Kind.CONGRUENCE else (b, a)
@@ -293,7 +293,7 @@ def _whole(text: str) -> int | None:
     return found.value.numerator
 
 
-def same_amounts(a: Number, b: Number, on: Comparison) -> bool:
+def same_quantities(a: Number, b: Number, on: Comparison) -> bool:
     """Compare two numbers, noting the convention that was needed."""
     if not same_numbers(a, b, on.how):
         return False

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from ..text.markup import blank_text, unwrap_text
+from .date_time import DateTime, read_clock, read_date_time
 from .expression import read_expression
 from .latex import split_top
-from .moment import Moment, read_clock, read_moment
 from .number import Number, read_respelled, without_unit
 from .variables import renamed
-from .wording import compound, counted, is_word, words_and_values
+from .wording import is_word, read_compound, read_count, words_and_values
 
 
 class Kind(Enum):
@@ -42,7 +42,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ParsedAnswer:
     """An answer by its outermost structure.
 
     Attributes:
@@ -59,7 +59,7 @@ class Shape:
     parts: tuple[str, ...] = ()
     mark: str = ""
     number: Number | None = None
-    moment: Moment | None = None
+    moment: DateTime | None = None
 
 
 _RELATION = re.compile(r"[<>]|\\(?:le|ge|ne|equiv)(?![A-Za-z])")
@@ -109,30 +109,30 @@ _INNER_COMMA = re.compile(r"\\text\{ ?(,?)([^{},]+)(,?) ?\}")
 
 
 @functools.lru_cache(maxsize=4096)
-def read_shape(text: str) -> Shape:
+def parse_answer(text: str) -> ParsedAnswer:
     """Read the outermost structure of a respelled, squeezed text."""
     if text.isdecimal() and (number := read_respelled(text)):
-        return Shape(Kind.NUMBER, text, number=number)
+        return ParsedAnswer(Kind.NUMBER, text, number=number)
     if "," in text and "\\text" in text:
         text = _INNER_COMMA.sub(r"\1\\text{\2}\3", text)
-    moment = read_moment(text)
+    moment = read_date_time(text)
     if moment is not None:
-        return Shape(Kind.MOMENT, text, moment=moment)
-    number = read_respelled(text) or compound(text) or _computed(text)
+        return ParsedAnswer(Kind.MOMENT, text, moment=moment)
+    number = read_respelled(text) or read_compound(text) or _computed(text)
     if number is not None:
-        return Shape(Kind.NUMBER, text, number=number)
+        return ParsedAnswer(Kind.NUMBER, text, number=number)
     if text in _INFINITE:
-        return Shape(Kind.INFINITE, text, mark=_INFINITE[text])
+        return ParsedAnswer(Kind.INFINITE, text, mark=_INFINITE[text])
     text = MEMBER.sub("", text, count=1) if MEMBER.match(text) else text
     words = words_of(text)
     reals = _REALS.fullmatch(words or text)
     if reals:
         low, high, mark = _OF_SIGN[reals["sign"] or reals["word"] or ""]
-        return Shape(Kind.TUPLE, text, (low, high), mark)
+        return ParsedAnswer(Kind.TUPLE, text, (low, high), mark)
     if words == "infinitely many":
-        return Shape(Kind.INFINITE, text, mark="+")
+        return ParsedAnswer(Kind.INFINITE, text, mark="+")
     if text in _NOTHING or words in _NOTHING:
-        return Shape(Kind.EMPTY, text)
+        return ParsedAnswer(Kind.EMPTY, text)
     return _structure(text) or _atom(text)
 
 
@@ -142,13 +142,13 @@ def _computed(text: str) -> Number | None:
     return Number(tree.value) if tree is not None and tree.kind == "number" else None
 
 
-def _structure(text: str) -> Shape | None:
+def _structure(text: str) -> ParsedAnswer | None:
     congruence = _CONGRUENCE.fullmatch(text) if "mod" in text else None
     if congruence and "mod" not in congruence["right"]:
         return _congruence(text, congruence)
     described = _SET_OF.fullmatch(text)
     if described and described["name"] in described["rule"]:
-        rule = read_shape(renamed(described["rule"], {described["name"]: "x"}))
+        rule = parse_answer(renamed(described["rule"], {described["name"]: "x"}))
         if _RELATION.search(described["rule"]) and rule.kind in {Kind.RELATION, Kind.LIST}:
             return replace(rule, mark="{}")  # {x | x < 3}
     members = [sign for part in _split(text) for sign in _signs(part)]
@@ -156,35 +156,35 @@ def _structure(text: str) -> Shape | None:
         bare = not any(_RELATION.search(member) or "=" in member for member in members[1:])
         members[1:] = [f"{excluded[0]} {m}" if bare else m for m in members[1:]]
     if len(members) > 1:
-        return Shape(Kind.LIST, text, tuple(members))
+        return ParsedAnswer(Kind.LIST, text, tuple(members))
     pieces = text.split("\\cup")
     if len(pieces) > 1:
-        return Shape(Kind.UNION, text, tuple(pieces))
+        return ParsedAnswer(Kind.UNION, text, tuple(pieces))
     if _RELATION.search(text):
         links = [link.strip() for link in _ORDER.split(text)]
         if "\\text" in text and all(map(words_of, links[::2])):  # Ann < Bob < Carl
             forward = "<" in links or "\\le" in links
             turned = [_TURNED.get(link, link) for link in reversed(links)]
-            return Shape(Kind.PROSE, text, tuple(links if forward else turned))
-        return Shape(Kind.RELATION, text)
+            return ParsedAnswer(Kind.PROSE, text, tuple(links if forward else turned))
+        return ParsedAnswer(Kind.RELATION, text)
     sides = split_top(text, "=")
     if len(sides) > 1:
-        return Shape(Kind.EQUATION, text, tuple(sides))
+        return ParsedAnswer(Kind.EQUATION, text, tuple(sides))
     matrix = _MATRIX.fullmatch(text) if "matrix" in text else None
     return _matrix(matrix) if matrix else _bracketed(text)
 
 
-def _congruence(text: str, found: re.Match[str]) -> Shape:
+def _congruence(text: str, found: re.Match[str]) -> ParsedAnswer:
     r"""Read a congruence; ``n\equiv1,5\mod{6}`` and ``n\equiv\pm1\mod{6}`` are two."""
     left, modulus = found["left"] or "", found["modulus"]
     rests = [sign for part in _split(found["right"]) for sign in _signs(part)]
     if left and len(rests) > 1 and "\\equiv" not in found["right"]:
         parts = tuple(f"{left}\\equiv {rest}\\mod{{{modulus}}}" for rest in rests)
-        return Shape(Kind.LIST, text, parts)
-    return Shape(Kind.CONGRUENCE, text, (left, found["right"]), modulus)
+        return ParsedAnswer(Kind.LIST, text, parts)
+    return ParsedAnswer(Kind.CONGRUENCE, text, (left, found["right"]), modulus)
 
 
-def _matrix(found: re.Match[str]) -> Shape | None:
+def _matrix(found: re.Match[str]) -> ParsedAnswer | None:
     if "\\begin" in found["cells"]:
         return None
     rows = [
@@ -206,7 +206,7 @@ def _matrix(found: re.Match[str]) -> Shape | None:
             return None
         rows = [[f"({factor})({cell})" for cell in row] for row in rows]
     cells = tuple(cell for row in rows for cell in row)
-    return Shape(Kind.MATRIX, found.string, cells, f"{found['kind']} {len(rows)}")
+    return ParsedAnswer(Kind.MATRIX, found.string, cells, f"{found['kind']} {len(rows)}")
 
 
 def _signs(text: str) -> list[str]:
@@ -224,12 +224,12 @@ def _signs(text: str) -> list[str]:
     return [_signed(plus, "\\mp", "-"), _signed(minus, "\\mp", "+")] if lower else [plus, minus]
 
 
-def _bracketed(text: str) -> Shape | None:
+def _bracketed(text: str) -> ParsedAnswer | None:
     if text.startswith("\\{") and text.endswith("\\}"):
         inside = text[2:-2]
         opens_again = inside.find("\\}") < inside.find("\\{")  # \{1\},\{2\} is not one set
         members = tuple(sign for part in _split(inside) for sign in _signs(part))
-        return None if opens_again else Shape(Kind.SET, text, members)
+        return None if opens_again else ParsedAnswer(Kind.SET, text, members)
     scaled = _FACTOR.match(text) if text.endswith(")") else None
     if scaled and (row := _bracketed(text[scaled.end() :])):  # -(1,2), \frac12(1,3)
         factor = f"{scaled[1]}1" if scaled[1] in {"-", "+"} else scaled[1]
@@ -241,7 +241,7 @@ def _bracketed(text: str) -> Shape | None:
         row = _bracketed(turned[1])
         if row is None or row.kind is not Kind.TUPLE or row.mark not in {"()", "[]"}:
             return None
-        return Shape(Kind.MATRIX, text, row.parts, f"pmatrix {len(row.parts)}")
+        return ParsedAnswer(Kind.MATRIX, text, row.parts, f"pmatrix {len(row.parts)}")
     if len(text) < 3 or text[0] not in "([{" or text[-1] not in ")]}":
         return None
     if len(text) - len(text.lstrip("([{")) > _DEEPEST:  # each pair reads all that is in it anew
@@ -250,12 +250,12 @@ def _bracketed(text: str) -> Shape | None:
         return None
     parts = _split(text[1:-1])
     if text[0] == "{":
-        return read_shape(text[1:-1]) if text[-1] == "}" else None
+        return parse_answer(text[1:-1]) if text[-1] == "}" else None
     if text.startswith("[[") and (rows := _rows(parts)):
-        return Shape(Kind.MATRIX, text, rows, f"pmatrix {len(parts)}")
+        return ParsedAnswer(Kind.MATRIX, text, rows, f"pmatrix {len(parts)}")
     if len(parts) > 1 or text[0] == "[":
-        return Shape(Kind.TUPLE, text, parts, text[0] + text[-1])
-    return read_shape(text[1:-1]) if text[0] == "(" and text[-1] == ")" else None
+        return ParsedAnswer(Kind.TUPLE, text, parts, text[0] + text[-1])
+    return parse_answer(text[1:-1]) if text[0] == "(" and text[-1] == ")" else None
 
 
 def _rows(parts: tuple[str, ...]) -> tuple[str, ...]:
@@ -267,11 +267,11 @@ def _rows(parts: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(cell for row in rows if row for cell in row.parts)
 
 
-def as_list(shape: Shape) -> Shape:
+def as_list(shape: ParsedAnswer) -> ParsedAnswer:
     """Return a number whose commas may separate a list as that list."""
     parts = _split(shape.text)
     grouped = len(parts) < 2 or ",0" in shape.text  # 1,000 is no 1 and 0
-    return shape if grouped else Shape(Kind.LIST, shape.text, parts)
+    return shape if grouped else ParsedAnswer(Kind.LIST, shape.text, parts)
 
 
 def _closes_at_end(text: str) -> bool:
@@ -283,23 +283,23 @@ def _closes_at_end(text: str) -> bool:
     return False
 
 
-def _atom(text: str) -> Shape:
-    number = counted(text)
+def _atom(text: str) -> ParsedAnswer:
+    number = read_count(text)
     if number is not None:
-        return Shape(Kind.NUMBER, text, number=number)
+        return ParsedAnswer(Kind.NUMBER, text, number=number)
     words = words_of(text)
     if not words and words_and_values(without_unit(text)[0]):
-        return Shape(Kind.PROSE, text, words_and_values(text))
+        return ParsedAnswer(Kind.PROSE, text, words_and_values(text))
     base = _BASE.fullmatch(text)
     if base:
-        return Shape(
+        return ParsedAnswer(
             Kind.BASE, text, (base.group(1).strip("()").lstrip("0") or "0",), base.group(2)
         )
     if ":" in text:
         terms = tuple(split_top(text, ":"))
         if all(read_expression(term) is not None for term in terms):
-            return Shape(Kind.RATIO, text, terms, moment=read_clock(text))
-    return Shape(Kind.WORDS if words else Kind.EXPRESSION, text)
+            return ParsedAnswer(Kind.RATIO, text, terms, moment=read_clock(text))
+    return ParsedAnswer(Kind.WORDS if words else Kind.EXPRESSION, text)
 
 
 def _split(text: str) -> tuple[str, ...]:
@@ -371,7 +371,7 @@ _TURNED = {">": "<", "\\ge": "\\le"}
 _VARIABLE = re.compile(r"[A-Za-z](?:_\{?\w\}?)?(?:\([a-z]\))?|\\(?:alpha|beta|theta|phi|lambda|mu)")
 
 
-def as_interval(text: str) -> Shape | None:
+def as_interval(text: str) -> ParsedAnswer | None:
     r"""Return an inequality in one variable as the interval that it describes.
 
     ``x>3`` is ``(3,\infty)`` and ``5\ge x>-2`` is ``(-2,5]``; ``None`` for the rest.
@@ -391,4 +391,4 @@ def as_interval(text: str) -> Shape | None:
     if not _VARIABLE.fullmatch(name) or not low or not high or name in low or name in high:
         return None
     mark = ("(" if opens == "<" else "[") + (")" if closes == "<" else "]")
-    return Shape(Kind.TUPLE, text, (low, high), mark)
+    return ParsedAnswer(Kind.TUPLE, text, (low, high), mark)

@@ -32,7 +32,7 @@ _CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class DateTime:
     """A date or a time of day.
 
     Attributes:
@@ -48,7 +48,7 @@ class Moment:
     said: bool = True
 
 
-def read_moment(text: str) -> Moment | None:
+def read_date_time(text: str) -> DateTime | None:
     """Read a respelled, squeezed text; ``None`` if it is no date, and no time with am or pm."""
     if len(text) > 60:
         return None
@@ -60,7 +60,7 @@ def read_moment(text: str) -> Moment | None:
     return None if time is None else _time(time)
 
 
-def read_clock(text: str) -> Moment | None:
+def read_clock(text: str) -> DateTime | None:
     """Read ``15:30``; ``None`` if it is no time of day."""
     found = _CLOCK.fullmatch(text)
     if found is None:
@@ -68,7 +68,9 @@ def read_clock(text: str) -> Moment | None:
     hour, minute, second = (int(part or 0) for part in found.groups())
     if hour > 23 or minute > 59 or second > 59:
         return None
-    return Moment(seconds=3600 * hour + 60 * minute + second, half=not 1 <= hour <= 12, said=False)
+    return DateTime(
+        seconds=3600 * hour + 60 * minute + second, half=not 1 <= hour <= 12, said=False
+    )
 
 
 def words_written(text: str) -> str:
@@ -76,7 +78,7 @@ def words_written(text: str) -> str:
     return unwrap_text(text).replace(" ", "").lower()
 
 
-def same_moment(gold: Moment, answer: Moment, half_may_miss: bool) -> bool:
+def same_date_time(gold: DateTime, answer: DateTime, half_may_miss: bool) -> bool:
     """Return whether two are equal; ``3:30`` may mean ``3:30 PM`` if that is allowed."""
     if gold.date or answer.date:
         return gold.date == answer.date
@@ -89,7 +91,7 @@ def same_moment(gold: Moment, answer: Moment, half_may_miss: bool) -> bool:
     return half_may_miss and gold.seconds % noon == answer.seconds % noon
 
 
-def _date(found: dict[str, str]) -> Moment | None:
+def _date(found: dict[str, str]) -> DateTime | None:
     year, month, day = (
         next((found[k] for k in found if k.startswith(part)), "0")
         for part in ("year", "month", "day")
@@ -97,18 +99,18 @@ def _date(found: dict[str, str]) -> Moment | None:
     number = int(month) if month.isdigit() else _month_number(month)
     if not 1 <= number <= 12 or not 1 <= int(day) <= 31:
         return None
-    return Moment(date=(int(year), number, int(day)))
+    return DateTime(date=(int(year), number, int(day)))
 
 
 def _month_number(name: str) -> int:
     return 1 + [month[:3] for month in _MONTHS].index(name[:3].lower())
 
 
-def _time(found: re.Match[str]) -> Moment | None:
+def _time(found: re.Match[str]) -> DateTime | None:
     if found["noon"]:
-        return Moment(seconds=0 if found["noon"].lower() == "midnight" else 12 * 3600)
+        return DateTime(seconds=0 if found["noon"].lower() == "midnight" else 12 * 3600)
     hour, minute, second = (int(found[part] or 0) for part in ("hour", "minute", "second"))
     if not 1 <= hour <= 12 or minute > 59 or second > 59:
         return None
     hour = hour % 12 + (12 if found["half"].lower() == "p" else 0)
-    return Moment(seconds=3600 * hour + 60 * minute + second)
+    return DateTime(seconds=3600 * hour + 60 * minute + second)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..text.thought import UNCLOSED, after_thinking, without_end_tokens
-from ..text.words import has_content, sendable
+from ..text.words import has_content, replace_surrogates
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class JudgeReference:
     """A reference as judges read it.
 
     Attributes:
@@ -32,7 +32,7 @@ class Known:
         return "\n\n".join(f"{role}: {content}" for role, content in self.messages)
 
 
-def read_known(reference: Any) -> Known:
+def read_judge_reference(reference: Any) -> JudgeReference:
     """Read a reference.
 
     Args:
@@ -45,11 +45,11 @@ def read_known(reference: Any) -> Known:
         ValueError: it is none of these.
     """
     if not isinstance(reference, dict):
-        return Known(answer=_text("the reference", reference))
+        return JudgeReference(answer=_text("the reference", reference))
     question = reference.get("messages", reference.get("question"))
     rubric = reference.get("rubric")
     points = rubric if isinstance(rubric, list) else [rubric]
-    return Known(
+    return JudgeReference(
         _messages(question),
         _text('"answer"', reference.get("answer")),
         "\n".join(_text('"rubric"', point) for point in points),
@@ -90,7 +90,7 @@ def shown_part(reply: str, *, thoughts: bool, longest: int) -> str:
     text = after_thinking(reply)
     if text is None:
         raise ValueError(UNCLOSED)
-    if not (has_content(sendable(text)) or any(map(_is_symbol, text))):
+    if not (has_content(replace_surrogates(text)) or any(map(_is_symbol, text))):
         raise ValueError("the reply says nothing")
     shown = (reply if thoughts else text).strip()
     if len(shown) > longest:

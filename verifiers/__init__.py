@@ -64,6 +64,6 @@ from .verdict import Status as Status
 from .verdict import Verdict as Verdict
 from .verifier import FunctionVerifier as FunctionVerifier
 from .verifier import Verifier as Verifier
-from .winning import format_answer as format_answer
+from .winning import given_as as given_as
 
 __all__ = sorted(n for n, v in globals().items() if n[0] != "_" and not isinstance(v, _Module))

@@ -10,7 +10,7 @@ from .text.extract import check_rules, final_answer
 from .text.thought import UNCLOSED, after_thinking
 from .verdict import Verdict
 from .verifier import Verifier
-from .winning import format_answer
+from .winning import given_as
 
 
 class Exact(Verifier):
@@ -73,7 +73,7 @@ class Exact(Verifier):
 
     def winning_reply(self, reference: Any) -> str | None:
         """Return the reference in the form of the first rule."""
-        return format_answer(str(reference), self.extract)
+        return given_as(str(reference), self.extract)
 
     def _plain(self, text: str) -> str:
         text = text if self.whitespace else " ".join(text.split())

@@ -10,7 +10,7 @@ def safe_repr(value: Any, most: int = 80) -> str:
     """Return the first characters of a value's ``repr``, without raising.
 
     Example:
-        >>> shown([1, 2]), shown(10**5000)
+        >>> safe_repr([1, 2]), safe_repr(10**5000)
         ('[1, 2]', 'an int that is too long to show')
     """
     try:

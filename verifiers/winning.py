@@ -13,7 +13,7 @@ _FORMS = {
 }
 
 
-def format_answer(answer: str, rules: Sequence[str] | None) -> str:
+def given_as(answer: str, rules: Sequence[str] | None) -> str:
     r"""Format an answer as the first of some extraction rules reads it.
 
     Args:

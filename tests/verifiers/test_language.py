@@ -102,8 +102,8 @@ def test_the_same_again_and_again_here_in_threads_and_elsewhere() -> None:
         for found in threads.map(lambda _: verifier.verify_many(replies, [None] * 37), range(4)):
             assert found == first
     code = (
-        "from assay.verifiers.text.language import likeliest\n"
-        f"print([likeliest(text) for text in {list(SENTENCES.values())!r}])"
+        "from assay.verifiers.text.language import detect_language\n"
+        f"print([detect_language(text) for text in {list(SENTENCES.values())!r}])"
     )
     told = subprocess.run(
         [sys.executable, "-c", code],

@@ -214,7 +214,8 @@ def contains_quotation(source: str, quote: str) -> bool:
     """Return whether a normalized source contains a quotation, in which ``...`` may omit text.
 
     Example:
-        >>> holds(plain("The cat sat on the mat."), "the cat ... on the  mat,")
+        >>> source = normalize_quote("The cat sat on the mat.")
+        >>> contains_quotation(source, "the cat ... on the  mat,")
         True
     """
     at = 0

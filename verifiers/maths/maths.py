@@ -14,7 +14,7 @@ from ..text.answer import MAX_ANSWER, Answer
 from ..text.extract import DEFAULT_RULES, check_rules, final_answer
 from ..verdict import Status, Verdict
 from ..verifier import Verifier, same_length
-from ..winning import format_answer
+from ..winning import given_as
 from .choice import read_choice
 from .conventions import Conventions
 from .equal import compare_answers, comparison, is_readable
@@ -169,7 +169,7 @@ class Math(Verifier):
     def winning_reply(self, reference: Any) -> str | None:
         """Return the reference in a box, or in the form of the first rule."""
         known = read_reference(reference)
-        return format_answer(known if isinstance(known, str) else known.texts[0], self.extract)
+        return given_as(known if isinstance(known, str) else known.texts[0], self.extract)
 
     def to_json(self) -> dict[str, Any]:
         """Return the name and the options that scores depend on."""

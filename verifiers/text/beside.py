@@ -70,7 +70,7 @@ def sign_and_unit(text: str, start: int, end: int) -> tuple[str, str] | None:
         Each is empty if there is none; ``None`` if the box is only a part of a formula.
 
     Example:
-        >>> [beside(t, t.find("\\"), t.find("}") + 1) for t in ("-\\boxed{5}", "2\\boxed{5}")]
+        >>> [sign_and_unit(t, 1, t.find("}") + 1) for t in ("-\\boxed{5}", "2\\boxed{5}")]
         [('-', ''), None]
     """
     whole = text[start - 1 : start] == "$" == text[end : end + 1]

@@ -260,9 +260,9 @@ def strip_label(text: str, *nouns: str) -> str:
         nouns: what the answer may be called as well; its label ends in a colon.
 
     Example:
-        >>> unlabelled("**Answer**: 5"), unlabelled("The answer is not 5"), unlabelled("Answer:")
-        ('5', 'not 5', 'Answer:')
-        >>> unlabelled("SQL: SELECT 1", "query", "sql")
+        >>> [strip_label(text) for text in ("**Answer**: 5", "The answer is not 5", "Answer:")]
+        ['5', 'not 5', 'Answer:']
+        >>> strip_label("SQL: SELECT 1", "query", "sql")
         'SELECT 1'
     """
     label = _LEADING.match(text)

@@ -82,7 +82,7 @@ def replace_surrogates(text: str) -> str:
     r"""Return a text with U+FFFD for halves of surrogate pairs, which UTF-8 cannot hold.
 
     Example:
-        >>> sendable("4\ud8002")
+        >>> replace_surrogates("4\ud8002")
         '4\ufffd2'
     """
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -146,7 +146,7 @@ def count_distinct(text: str) -> int:
     """Count the different words of a text; accents and new joins of known parts make no new one.
 
     Example:
-        >>> distinct("wide wíde wide-wide, very wide")
+        >>> count_distinct("wide wíde wide-wide, very wide")
         2
     """
     whole: set[str] = set()

@@ -18,6 +18,7 @@ pytest.importorskip("fastapi")
 ASSAY = [sys.executable, "-m", "assay"]
 
 
+@pytest.mark.slow
 def test_a_gateway_gives_episodes_and_their_tokens(model_dir: Path) -> None:
     command = [*ASSAY, "gateway", "--model", str(model_dir), "--port", "0", "--max-tokens", "4"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:

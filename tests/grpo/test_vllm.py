@@ -222,7 +222,7 @@ def test_a_prefix_of_old_weights_is_not_used_again(make: Make) -> None:
     assert off(model, policy(ask)) < NEAR
     for p in model.parameters():
         change(p)
-    tensors = engine._gathered(model, False, torch.float32)
+    tensors = engine._state_dict_of(model, False, torch.float32)
     policy._write(model, tensors, policy.directory / "unreset")
     call = {"method": "reload_weights"}
     where = {"weights_path": str(policy.directory / "unreset")}
@@ -260,7 +260,7 @@ def test_a_tensor_that_does_not_arrive_is_named(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The checkpoint as transformers writes it leaves the server's copy of a tied matrix."""
-    whole = engine._gathered
+    whole = engine._state_dict_of
 
     def without_head(*of: Any) -> dict[str, torch.Tensor]:
         return {n: t for n, t in whole(*of).items() if n != "lm_head.weight"}
@@ -268,7 +268,7 @@ def test_a_tensor_that_does_not_arrive_is_named(
     model, policy = make("tied", check=True)
     policy.sync(model, 0)  # the server's weights are these, wherever the tests before left it
     before = {n: p.detach().clone() for n, p in model.named_parameters()}
-    monkeypatch.setattr(engine, "_gathered", without_head)
+    monkeypatch.setattr(engine, "_state_dict_of", without_head)
     policy._check = True
     with pytest.raises(ServerError, match=r"model\.embed_tokens\.weight does not reach"):
         policy.sync(model, 1)

@@ -47,7 +47,7 @@ _MOST_OPERANDS = 6
 _TRIGONOMETRIC = frozenset(("\\sin", "\\cos", "\\tan", "\\cot", "\\sec", "\\csc", "\\cis"))
 _CLOSING = {"(": ")", "{": "}", "[": "]"}
 _BEGIN = frozenset(
-    ("\\frac", "\\sqrt", "\\pi", "\\binom", "\\mathbb", "\\lfloor", "\\lceil",
+    ("\\frac", "\\sqrt", "\\pi", "\\binom", "\\mathbb", "\\lfloor", "\\lceil", "\\overrightarrow",
      *(f"\\{name}" for name in _SYMMETRIC),
      *(f"\\{name}" for name in (*GREEK, *FUNCTIONS)))
 )  # fmt: skip
@@ -305,6 +305,10 @@ class _Reader:
             while self.peek() == "'":
                 found += self.take()
             return Node("name", name=found)
+        if name == "\\dots":  # whatever stands for it stands for the same in both
+            return Node("name", name=name)
+        if name == "\\overrightarrow":
+            return self.vector()
         if name in {"\\lfloor", "\\lceil"}:
             inside = self.sum(depth + 1)
             self.take(f"\\r{name[2:]}")
@@ -312,6 +316,16 @@ class _Reader:
         if name[1:] in FUNCTIONS:
             return self.function(name, depth)
         raise UnreadError(name)
+
+    def vector(self) -> Node:
+        r"""Parse ``\overrightarrow{AB}`` as a name, and ``\overrightarrow{BA}`` as minus it."""
+        self.take("{")
+        first, last = self.take(), self.take()
+        self.take("}")
+        if not (first.isalpha() and last.isalpha()) or first == last:
+            raise UnreadError("no vector of two points")
+        found = Node("name", name=f"\\overrightarrow{{{min(first, last)}{max(first, last)}}}")
+        return found if first < last else negative(found)
 
     def symmetric(self, name: str, depth: int) -> Node:
         r"""Parse ``\gcd(a,b)`` as a name of its own, regardless of the order of its operands."""

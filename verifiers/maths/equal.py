@@ -86,7 +86,7 @@ _REMARK = re.compile(
     r"|(?:, ?not |，而?不是|(?:rather than|instead of) )(?P<than>[^(),，]{1,40}))"
 )
 _WORKED = re.compile(
-    r"-?[\d.,]+ \((?:[\d.]+ ?(?:[-+*/×·÷]|\\times|\\cdot) ?){1,9}[\d.]+\)", re.ASCII
+    r"-?[\d.,]+ \((?:= ?)?(?:[\d.]+ ?(?:[-+*/×·÷]|\\times|\\cdot) ?){1,9}[\d.]+\)", re.ASCII
 )
 _EXTRANEOUS = re.compile(  # x=42 (the other root -3 is extraneous)
     r"([^()]{0,60}?(-?\d[\d./]{0,20})\}?) ?\([^()\d]{0,40}?(-?\d[\d./]{0,20})[^()\d]{0,16}"

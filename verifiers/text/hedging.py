@@ -324,7 +324,8 @@ _CORRECTED_IN_CHINESE = re.compile(
 
 
 OR_OTHER = re.compile(
-    r"[\s$.,)(，—–-]{0,4}(?:\b[Oo]r\s{1,3}|(?:或者?|还是)\s{0,3})(?:(?:maybe|perhaps|possibly|even)\s{1,3})?\(?(?:\$|\\\()?"
+    r"[\s$.,)(，—–-]{0,4}(?:\b[Oo]r\s{1,3}|(?:或者?|还是)\s{0,3})(?:(?:maybe|perhaps|possibly|even)\s{1,3})?"
+    r"(?:it(?:['’]s|\s(?:is|(?:could|may|might)\sbe))\s{1,3})?\(?(?:\$|\\\()?(?:[a-z]\s?=\s?)?"
     r"(-?\d[\d,./]*(?:\\?%)?(?![A-Za-z\d^_(])|-?\\(?:[dt]?frac|sqrt|pi)(?:(?!\\\)|[$\n]).){0,30}"
     r"|(?!I\b)[A-Z][\w'’-]*+)"
 )

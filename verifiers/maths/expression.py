@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
+import re
 from fractions import Fraction
 
 from .formula import (
@@ -45,6 +46,9 @@ _INVERSE = {
 _SYMMETRIC = frozenset(("gcd", "lcm", "max", "min"))
 _MOST_OPERANDS = 6
 _TRIGONOMETRIC = frozenset(("\\sin", "\\cos", "\\tan", "\\cot", "\\sec", "\\csc", "\\cis"))
+_OF_VECTORS = re.compile(  # a product of two, whose sign and order count
+    r"\\overrightarrow\{\w+\}[^-+=,]{0,80}\\overrightarrow"
+)
 _CLOSING = {"(": ")", "{": "}", "[": "]"}
 _BEGIN = frozenset(
     ("\\frac", "\\sqrt", "\\pi", "\\binom", "\\mathbb", "\\lfloor", "\\lceil", "\\overrightarrow",
@@ -59,7 +63,7 @@ def read_expression(text: str) -> Node | None:
 
     What divides by zero is ``UNDEFINED``.
     """
-    if len(text) > MAX_LENGTH:
+    if len(text) > MAX_LENGTH or _OF_VECTORS.search(text):
         return None
     try:
         reader = _Reader(tokens_of(text))

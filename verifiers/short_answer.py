@@ -19,17 +19,25 @@ _ARTICLES = frozenset(("a", "an", "the"))
 _OPEN = frozenset(("or", "not", "no", "never", "neither", "nor", "maybe", "perhaps", "either"))
 _JOINED = re.compile(r"(?<!\d)[.'’‘`´]|[.'’‘`´](?!\d)|(?<=\d),(?=\d{3}(?!\d))")
 _TOKEN = re.compile(
-    r"(?<![\w-])-\d+(?:\.\d+)?|\d+\.\d+|[^\W_]+(?:(?<=[^\W\d_])(?:\+{1,2}|#)(?!\w))?"
+    r"(?<![\w-])-\d+(?:\.\d+)?|\d+\.\d+"
+    r"|[^\W_]*[^\W\d_][^\W_]*"
+    r"(?:(?:\+{1,2}|(?<!\d)#)(?!\w)|-(?=\Z|[.,;)\s](?! ?(?:and|or|to)\b)))?|[^\W_]+"
+    r"|(?:(?<=\w)|(?<=\w )|(?=.=? ?[-$€£¥]?\d))(?<![-=])[<>≤≥≠]=?|(?<=\d)[/^*×÷+](?=\d)"
 )
+_DATE = re.compile(r"\d{1,4}/\d{1,2}/\d{1,4}|\d{4}/\d{2,4}")
+_SPACED = re.compile(r"(?<=\d) ([/^*×÷+]) (?=\d)")
+_FORMULA = re.compile(r"(?<!\\)\$([^$]*)(?<!\\)\$")
+_MARK = re.compile(r"[$€£¥₹₩₽]|(?<=\d)\s?[%‰°]")
 
 
 class ShortAnswer(Verifier):
     r"""Exact match or token F1 with the nearest of the known answers, as for SQuAD.
 
     Case, punctuation and the articles a, an, the are ignored (Rajpurkar et al., 2016, section 6.1),
-    with these corrections: the point of ``3.5``, the minus of ``-5`` and the signs of ``C++``,
-    ``C#`` and ``A+`` are kept; a hyphen is a space; an answer of articles alone ("The The") keeps
-    them; accents count, their encoding does not. An answer of more than ``2 n + 3``
+    with these corrections: signs that stand at a word or between numbers are kept (``C++``, ``A-``,
+    ``-5``, ``3.5``, ``2/3``, ``x < 5``); of ``$``, ``%`` and the like another one is wrong, none is
+    not; a hyphen is a space; an answer of articles alone ("The The") keeps them; accents count,
+    their encoding does not. An answer of more than ``2 n + 3``
     words, if the longest known one has ``n``, earns nothing, so that copying a passage does not
     pay. Nor does one that asks, or adds "or" or "not".
 
@@ -75,9 +83,13 @@ class ShortAnswer(Verifier):
         found = read_answer(reply, _RULES)
         if found.text is None:
             return Verdict.unparseable(found.reason)
-        golds = [_tokens(answer) for answer in _known(reference)]
-        given = _tokens(found.text)
-        if found.text.endswith("?") and not any(a.endswith("?") for a in _known(reference)):
+        known = [
+            answer for answer in _known(reference) if not _marked_otherwise(answer, found.text)
+        ]
+        if not known:
+            return Verdict.wrong("another currency or unit", extracted=found.text)
+        golds, given = [_tokens(answer) for answer in known], _tokens(found.text)
+        if found.text.endswith("?") and not any(a.endswith("?") for a in known):
             return Verdict.wrong("asks", extracted=found.text)
         if len(given) > 2 * max(map(len, golds)) + 3:
             return Verdict.wrong(f"{len(given)} words are no short answer", extracted=found.text)
@@ -102,9 +114,22 @@ def _known(reference: Any) -> list[str]:
 def _tokens(text: str) -> list[str]:
     """Return normalized words and numbers, without articles unless there is nothing else."""
     text = strip_markup(text)
-    plain = unicodedata.normalize("NFKC", text).casefold().replace("−", "-")
-    found = _TOKEN.findall(_JOINED.sub("", plain))
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    plain = plain.replace("−", "-").replace("–", "-").replace("⁄", "/")
+    plain = _DATE.sub(lambda date: date[0].replace("/", " "), _JOINED.sub("", plain))
+    for written, meant in (("<=", "≤"), (">=", "≥"), ("!=", "≠")):
+        plain = plain.replace(written, meant)
+    found = _TOKEN.findall(_SPACED.sub(r"\1", plain))
     return [token for token in found if token not in _ARTICLES] or found
+
+
+def _marked_otherwise(known: str, answer: str) -> bool:
+    """Return whether both texts have a sign of a currency or unit, and not the same."""
+    signs = [
+        {mark.strip() for mark in _MARK.findall(_FORMULA.sub(r"\1", text))}
+        for text in (known, answer)
+    ]
+    return all(signs) and signs[0] != signs[1]
 
 
 def _f1(given: list[str], gold: list[str]) -> float:

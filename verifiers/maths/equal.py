@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from ..text.markup import strip_bold, unwrap_text
 from .approximation import without_approximations
+from .boolean import same_table
 from .choice import Choice, is_letter, read_choice
 from .collection import (
     BAGS,
@@ -31,8 +32,10 @@ from .evaluate import real_value
 from .expression import read_expression
 from .formula import UNDEFINED
 from .identity import constant_value, value_of
-from .intervals import impossible, overlapping, read_intervals
+from .intervals import finite_set, impossible, overlapping, read_intervals
 from .latex import PLAIN, is_balanced, normalized, split_top
+from .lines import is_flat, same_flat
+from .matrices import same_product
 from .number import read_foreign, read_respelled
 from .parsed_answer import MEMBER, Kind, ParsedAnswer, as_list, parse_answer, words_of
 from .piecewise import read_cases, same_cases
@@ -70,6 +73,7 @@ _EXCEPT = re.compile(r"([a-z])\\ne ?([^,]{1,20})")
 _FROM_FIRST = re.compile(r"[A-Za-z]_([a-z])=.*\|\1(?:\\ge ?[01]|>0)")  # a_n=2n, n \ge 1
 _LETTER_UNIT = re.compile(r"([\d.,]{1,20}(?:e-?\d{1,3})?) ?([ghLmNsKCA])", re.ASCII)
 _APPROX = "\\approx"
+_ENDLESS = re.compile(r"-?\d+\s?\.{2,}", re.ASCII)  # 42...
 _VECTOR = r"\\(?:vec|mathbf|boldsymbol|bm) ?\{? ?([A-Za-z]) ?\}?"
 _VECTORS = re.compile(rf"{_VECTOR} ?(\\times|\\cdot) ?{_VECTOR}")
 _NOT_BUT = re.compile(  # not 43 but 42
@@ -80,6 +84,13 @@ _OTHERWISE = ("not", "不是", "rather than", "instead of")
 _REMARK = re.compile(
     r"([^()]{1,80}?),? ?(?:\((?P<not>not )?(?P<other>[^()]{1,60})\)"
     r"|(?:, ?not |，而?不是|(?:rather than|instead of) )(?P<than>[^(),，]{1,40}))"
+)
+_WORKED = re.compile(
+    r"-?[\d.,]+ \((?:= ?)?(?:[\d.]+ ?(?:[-+*/×·÷]|\\times|\\cdot) ?){1,9}[\d.]+\)", re.ASCII
+)
+_EXTRANEOUS = re.compile(  # x=42 (the other root -3 is extraneous)
+    r"([^()]{0,60}?(-?\d[\d./]{0,20})\}?) ?\([^()\d]{0,40}?(-?\d[\d./]{0,20})[^()\d]{0,16}"
+    r"\b(?:extraneous|rejected|discarded|invalid)\)"
 )
 _UNSURE = ("\\phantom", "\\not", "\\neg", "\\sim", "?", "..", "\\dots")
 
@@ -104,8 +115,13 @@ def compare_answers(gold: str, answer: str, on: Comparison) -> bool | None:
     left, right = normalized(gold), normalized(answer)
     if not left or not right:
         return False
+    if answer.endswith("..") and _ENDLESS.fullmatch(answer):
+        return False
     if PLAIN.fullmatch(right) and not _LETTER.search(left) and _APPROX not in left:
         return on.same(left, right, 0)  # a number hedges nothing
+    table = same_table(gold, answer)
+    if table is not None:
+        return table
     if (
         not is_balanced(right)
         or _joined_otherwise(gold, answer, left, right)
@@ -120,6 +136,10 @@ def compare_answers(gold: str, answer: str, on: Comparison) -> bool | None:
         return False  # candidates by the dozen; comparing each with each would take its time
     if _APPROX in left or _APPROX in right:
         return _approximate(left, right, on)
+    for compare in (same_product, same_flat):
+        special = compare(left, right)
+        if special is not None:
+            return special
     if _OR.search(answer) and "," not in left and _says_twice(left, right, on):
         return True
     right = right.removeprefix("=")
@@ -137,6 +157,9 @@ def compare_answers(gold: str, answer: str, on: Comparison) -> bool | None:
 
 def _without_remark(gold: str, answer: str, on: Comparison) -> str:
     """Drop what repeats a number in words or names what it is not: 17 (seventeen), 17, not 16."""
+    found = _EXTRANEOUS.fullmatch(unwrap_text(answer)) if answer.endswith(")") else None
+    if found and found[2] != found[3]:
+        return found[1]
     found = None
     if answer[-1:] in ")}" or any(word in answer for word in _OTHERWISE):
         plain = _NOT_BUT.sub(r"\2, not \1", strip_bold(unwrap_text(answer)))
@@ -147,7 +170,9 @@ def _without_remark(gold: str, answer: str, on: Comparison) -> str:
     value, other = found[1], found["other"] or found["than"]
     denied = found["not"] or found["than"]
     if denied is None and "%" not in other and read_count(value) is read_count(other) is None:
-        return answer
+        if not _WORKED.fullmatch(found[0]):
+            return answer
+        on = on.by_value()
     return (
         value if compare_answers(value, other, comparison(on.how)) is (denied is None) else answer
     )
@@ -265,7 +290,7 @@ def _same(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
         return False
     if "{cases}" in gold:
         return same_cases(gold, answer, on, depth)
-    a, b = parse_answer(gold), parse_answer(answer)
+    a, b = (parse_answer(finite_set(text) or text) for text in (gold, answer))
     if a.number and (b.number is None or (b.number.unit == "K" and not a.number.unit)):
         short = in_short(b.text)
         b = b if short is None else replace(b, kind=Kind.NUMBER, number=short)
@@ -393,6 +418,8 @@ def is_readable(gold: str) -> bool | None:
     text = normalized(gold)
     if not text or not is_balanced(text):
         return False
+    if same_table(gold, gold) or is_flat(text):
+        return True
     found = _readable(text, 0)
     core = text if found else split_qualifiers(text).core
     return found if core == text else _readable(core, 0)
@@ -403,7 +430,7 @@ def _readable(text: str, depth: int) -> bool | None:
         return None
     if "{cases}" in text and read_cases(text) is not None:
         return True
-    shape = parse_answer(text)
+    shape = parse_answer(finite_set(text) or text)
     if text == "\\dots" or shape.kind in _ATOMS or read_choice(shape.text):
         return True
     if shape.kind in _COMPOUNDS and shape.parts:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from .formula import SERIES, Node, size
+from .formula import SERIES, Node, may_vanish, size
 
 DIGITS = 60
 _LARGEST_DOUBLE, _LARGEST_PRECISE = 1e4, 1e12  # of exponents, in proportion to ln(base)
@@ -97,6 +97,8 @@ def _value(tree: Node, point: Point, how: _Arithmetic) -> Any:
     if tree.kind == "product":
         return math.prod(values)
     if tree.kind == "power":
+        if values[0] == 0 and may_vanish(tree.parts[1]):
+            raise NoValueError  # (x-x)^{|x-5|} has another value at 5
         return _raised(values[0], values[1], how)
     return _called(tree, values[0], how)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
+import re
 from fractions import Fraction
 
 from .formula import (
@@ -45,9 +46,12 @@ _INVERSE = {
 _SYMMETRIC = frozenset(("gcd", "lcm", "max", "min"))
 _MOST_OPERANDS = 6
 _TRIGONOMETRIC = frozenset(("\\sin", "\\cos", "\\tan", "\\cot", "\\sec", "\\csc", "\\cis"))
+_OF_VECTORS = re.compile(  # a product of two, whose sign and order count
+    r"\\overrightarrow\{\w+\}[^-+=,]{0,80}\\overrightarrow"
+)
 _CLOSING = {"(": ")", "{": "}", "[": "]"}
 _BEGIN = frozenset(
-    ("\\frac", "\\sqrt", "\\pi", "\\binom", "\\mathbb", "\\lfloor", "\\lceil",
+    ("\\frac", "\\sqrt", "\\pi", "\\binom", "\\mathbb", "\\lfloor", "\\lceil", "\\overrightarrow",
      *(f"\\{name}" for name in _SYMMETRIC),
      *(f"\\{name}" for name in (*GREEK, *FUNCTIONS)))
 )  # fmt: skip
@@ -59,7 +63,7 @@ def read_expression(text: str) -> Node | None:
 
     What divides by zero is ``UNDEFINED``.
     """
-    if len(text) > MAX_LENGTH:
+    if len(text) > MAX_LENGTH or _OF_VECTORS.search(text):
         return None
     try:
         reader = _Reader(tokens_of(text))
@@ -305,6 +309,10 @@ class _Reader:
             while self.peek() == "'":
                 found += self.take()
             return Node("name", name=found)
+        if name == "\\dots":  # whatever stands for it stands for the same in both
+            return Node("name", name=name)
+        if name == "\\overrightarrow":
+            return self.vector()
         if name in {"\\lfloor", "\\lceil"}:
             inside = self.sum(depth + 1)
             self.take(f"\\r{name[2:]}")
@@ -312,6 +320,16 @@ class _Reader:
         if name[1:] in FUNCTIONS:
             return self.function(name, depth)
         raise UnreadError(name)
+
+    def vector(self) -> Node:
+        r"""Parse ``\overrightarrow{AB}`` as a name, and ``\overrightarrow{BA}`` as minus it."""
+        self.take("{")
+        first, last = self.take(), self.take()
+        self.take("}")
+        if not (first.isalpha() and last.isalpha()) or first == last:
+            raise UnreadError("no vector of two points")
+        found = Node("name", name=f"\\overrightarrow{{{min(first, last)}{max(first, last)}}}")
+        return found if first < last else negative(found)
 
     def symmetric(self, name: str, depth: int) -> Node:
         r"""Parse ``\gcd(a,b)`` as a name of its own, regardless of the order of its operands."""

@@ -174,6 +174,8 @@ def power(base: Node, exponent: Node) -> Node:
     Raises:
         ZeroDivisionError: 0 to the power of 0 or less, which has no value that all agree on.
     """
+    if base.kind == "number" and base.value == 0 and may_vanish(exponent):
+        raise ZeroDivisionError  # 0^{|x-5|} is 0, and is not at 5
     if base.kind == exponent.kind == "number":
         if base.value == 0 and exponent.value <= 0:
             raise ZeroDivisionError
@@ -183,6 +185,12 @@ def power(base: Node, exponent: Node) -> Node:
                 return number(base.value**exponent.value.numerator)
             base, exponent = _lowest_base(base.value, exponent.value)
     return Node("power", (base, exponent))
+
+
+def may_vanish(exponent: Node) -> bool:
+    """Return whether an exponent may be 0 somewhere, which ``2n`` of a natural number is not."""
+    sums = any(node.kind in {"sum", "call"} for node in nodes(exponent))
+    return bool(names(exponent) - frozenset("nmkNMK") or (sums and names(exponent)))
 
 
 def _lowest_base(base: Fraction, exponent: Fraction) -> tuple[Node, Node]:

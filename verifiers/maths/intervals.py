@@ -54,6 +54,11 @@ class IntervalSet:
     variable: str = ""
 
 
+_INTEGERS = re.compile(
+    r"\\\{(?P<name>[a-z])\\in ?\\mathbb\{(?P<of>[ZN])\}(?P<sign>\^\{?[+*]\}?)?"
+    r"[|:,](?P<rule>[^{}|]+)\\\}"
+)
+_MOST_MEMBERS = 200
 _LINE = IntervalSet((Interval(-float("inf"), False, float("inf"), False),))
 
 
@@ -84,6 +89,33 @@ def read_intervals(shape: ParsedAnswer) -> IntervalSet | None:
     }
     reader = readers.get(shape.kind)
     return None if reader is None else reader(shape)
+
+
+def finite_set(text: str) -> str:
+    r"""Return ``\{x\in\mathbb{Z}: 1\le x\le3\}`` as ``\{1,2,3\}``; empty if it is no such set.
+
+    Nor is one of natural numbers to which 0 may belong.
+    """
+    found = _INTEGERS.fullmatch(text) if "\\in" in text else None
+    region = read_intervals(parse_answer(found["rule"])) if found else None
+    if found is None or region is None or not region.pieces or region.variable != found["name"]:
+        return ""
+    least = 1 if found["sign"] else 0 if found["of"] == "N" else -math.inf
+    low, high = max(least, region.pieces[0].low), region.pieces[-1].high
+    if math.isinf(low) or math.isinf(high) or high - low > _MOST_MEMBERS:
+        return ""
+    members = [
+        n
+        for n in range(math.floor(low), math.ceil(high) + 1)
+        if n >= least and any(_holds(piece, n) for piece in region.pieces)
+    ]
+    return "" if 0 in members and least == 0 else f"\\{{{','.join(map(str, members))}\\}}"
+
+
+def _holds(piece: Interval, n: int) -> bool:
+    inside = piece.low < n < piece.high
+    at_end = (piece.has_low and n == piece.low) or (piece.has_high and n == piece.high)
+    return inside or at_end
 
 
 def same_end(a: Any, b: Any) -> bool:

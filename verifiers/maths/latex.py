@@ -110,7 +110,7 @@ _SINGLE = (
     r"([A-Za-z\d]|\\(?:pi|theta|alpha|beta|gamma|lambda|mu|omega|phi|sigma|infty)(?![A-Za-z]))"
 )
 _GROUP = r"\{(?>(?:[^{}]|\{[^{}]*\})*)\}"
-_FIRST = re.compile(rf"(\\(?:frac|sqrt(?:\[\d+\])?|binom))\s*{_SINGLE}")
+_FIRST = re.compile(rf"(\\(?:frac|sqrt(?:\[\d+\])?|binom|hat|vec))\s*{_SINGLE}")
 _SECOND = re.compile(rf"(\\(?:frac|binom)\s*{_GROUP})\s*{_SINGLE}")
 _COMBINED = re.compile(
     r"(?<![A-Za-z\\])(?:C\(([a-z\d]{1,9}), ?([a-z\d]{1,9})\)"
@@ -376,6 +376,7 @@ _IDLE_SPACE = re.compile(
 )
 _BRACKET = re.compile(r"\\.|[][(){}]", re.DOTALL)
 _LINE_BREAK = re.compile(r"\\\\\s+(?=\(|[A-Za-z](?:_\{?\w\}?)?\s?=)")  # x=1 \\ y=2
+_QUOTED = re.compile(r"['\"“]([^'\"“”]+)['\"”]")
 _DOUBLED = re.compile(r"\\\\(?=[a-z{}])")
 
 
@@ -411,6 +412,8 @@ def respell(text: str) -> str:
     if "\\begin" not in text:  # where "\\\\" is no row end it is a backslash escaped twice
         text = _DOUBLED.sub(r"\\", text)
     text = _unstyled(strip_math_delimiters(text.translate(_CHARACTERS).strip()))
+    if quoted := _QUOTED.fullmatch(text):
+        text = quoted[1]
     if "$" in text:  # $12$ cm
         text = _FORMULA.sub(r"\1", text)
     text = _commanded(text) if "\\" in text or "{" in text else text

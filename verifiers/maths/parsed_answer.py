@@ -288,7 +288,7 @@ def _atom(text: str) -> ParsedAnswer:
     if number is not None:
         return ParsedAnswer(Kind.NUMBER, text, number=number)
     words = words_of(text)
-    if not words and words_and_values(without_unit(text)[0]):
+    if not words and words_and_values(without_unit(text)[0]) and not _readable_vectors(text):
         return ParsedAnswer(Kind.PROSE, text, words_and_values(text))
     base = _BASE.fullmatch(text)
     if base:
@@ -300,6 +300,10 @@ def _atom(text: str) -> ParsedAnswer:
         if all(read_expression(term) is not None for term in terms):
             return ParsedAnswer(Kind.RATIO, text, terms, moment=read_clock(text))
     return ParsedAnswer(Kind.WORDS if words else Kind.EXPRESSION, text)
+
+
+def _readable_vectors(text: str) -> bool:
+    return "\\overrightarrow" in text and read_expression(text) is not None
 
 
 def _split(text: str) -> tuple[str, ...]:
@@ -360,6 +364,8 @@ _SAID = {
         ),
         "infinitely many",
     ),
+    "true": "yes",
+    "false": "no",
     "divergent": "diverges",
     "convergent": "converges",
 }

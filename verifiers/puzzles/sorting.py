@@ -20,6 +20,11 @@ _NUMBER = re.compile(
 )
 _WORD = re.compile(r"[^\W\d_][^\W_]{0,39}(?:[-'’][^\W_]{1,40}){0,3}")
 _SEPARATOR = re.compile(rf"(?:[\s,;|<>≤≥]|{ARROW})+")
+_OTHER_ORDER = {
+    "ascending": re.compile(r"(?<![-=>])>(?!>)|≥"),
+    "descending": re.compile(r"<(?![-=<])|≤"),
+}
+"""Signs between numbers, no arrows, that state another order than the wanted one."""
 _KEYS: dict[str, dict[str, Callable[[Any], Any]]] = {
     "number": {"value": lambda number: number, "absolute value": abs},
     "word": {
@@ -35,9 +40,10 @@ class Sorting(PuzzleVerifier):
     r"""Accept the items in the required order; if keys tie, in any order.
 
     Each item must be there as often as it is given, and nothing else. Items are parted by commas,
-    blanks, lines or arrows, or are a JSON list. Numbers are compared by value, so ``7``, ``7.0``
-    and ``07`` are one; words must be spelt as they are given, and their case does not count for
-    the order. A comma always parts two items: ``1,000`` is two of them.
+    blanks, lines, arrows or, if that is true of numbers, ``<``; or they are a JSON list. Numbers
+    are compared by value, so ``7``, ``7.0`` and ``07`` are one; words must be spelt as they are
+    given, and their case does not count for the order. A comma always parts two items: ``1,000``
+    is two of them.
 
     Reference: ``{"items": [3, 1, 2], "order": "ascending"}``, or ``"descending"``; ``"by"`` is
     ``"value"`` (the default) or ``"absolute value"`` for numbers, ``"alphabet"`` (the default),
@@ -78,7 +84,7 @@ class Sorting(PuzzleVerifier):
         return ", ".join(str(item) for _, item in sorted(pairs, key=lambda pair: pair[0]))
 
     def fault(self, text: str, reference: Any) -> str | None:
-        wrong = misplaced(_read(text, reference["items"]), reference)
+        wrong = misplaced(_read(text, reference["items"], reference["order"]), reference)
         return f"{wrong} pairs are in the wrong order" if wrong else None
 
     def judge(self, reply: str, reference: Any) -> Verdict:
@@ -87,7 +93,7 @@ class Sorting(PuzzleVerifier):
         if not self.partial or verdict.score or verdict.extracted is None:
             return verdict
         try:
-            found = _read(verdict.extracted, reference["items"])
+            found = _read(verdict.extracted, reference["items"], reference["order"])
         except Unreadable:
             return verdict
         ranks = _ranks(_exact(reference["items"]), reference)
@@ -96,12 +102,14 @@ class Sorting(PuzzleVerifier):
         return Verdict.wrong(verdict.reason, score=score, extracted=verdict.extracted)
 
 
-def _read(text: str, reference: list[Any]) -> list[Any]:
+def _read(text: str, reference: list[Any], order: str) -> list[Any]:
     """Return the items of a reply, numbers by value.
 
     Raises:
-        Unreadable: they are not those that are given.
+        Unreadable: they are not those that are given, or signs between them deny the order.
     """
+    if _kind(reference) == "number" and _OTHER_ORDER[order].search(text):
+        raise Unreadable("the signs state another order")
     spelt = items(text, _SEPARATOR)
     if len(spelt) != len(reference):
         raise Unreadable(f"expected {len(reference)} items, got {len(spelt)}")

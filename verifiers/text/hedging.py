@@ -278,6 +278,7 @@ def is_retracted(text: str, end: int) -> bool:
 _DENIED_BEFORE = re.compile(
     r"(?:(?:\b(?:not|never|cannot)|n['’]t)(?:\s+(?:be|equal(?:\s+to)?))?"
     r"|\b(?:(?:rather|other)\s+than|instead\s+of|anything\s+but|differs?\s+from)"
+    r"|(?<!\bno\s)(?<!\bnot\s)\b(?:less|more|fewer|greater|smaller|larger|bigger|higher|lower)\s+than"
     r"|(?:wrong|incorrect)\s+answer(?:\s+(?:is|would\s+be))?:?"
     rf"|{_DENIED_ABROAD})[\s$*]{{0,4}}\Z",
     re.IGNORECASE,
@@ -288,6 +289,7 @@ _DENIED_AFTER = re.compile(
     r"(?:wrong|incorrect|false|not\s+(?:right|correct|it|the))\b"
     r"|(?:is|was|does|ca)n['’]t\s+(?:be\s+)?(?:right|correct|it|the|work)\b"
     r"|cannot\s+be\s+(?:right|correct|it|the)\b|does\s+not\s+work\b"
+    r"|[,.]?\s{1,3}\(?(?:(?:but\s)?I(?:['’]m|\sam)\s)?(?:not\s(?:sure|certain)|unsure)\b(?!\s(?:if|how|why|about))"
     r"|,?\s?unless\b|,?\s?or\s(?:so|more|less|fewer|greater)[\s.!)]{0,4}(?:\Z|\n)"
     r"|(?:吗|？)(?![？\s]{0,3}(?:是|对|正确))|(?<!\n)[，,。]?(?:这|那)?是?(?:错(?:[误的了。，.!！]|\Z)|不对|不正确|不是(?:正确)?的?答案)|ではありません|[가이]?\s?아[니닙]"
     r"|\.?\s{0,3}(?:(?:but|no|wait|actually|hmm|oops|sorry),?\s{1,3}){0,2}"
@@ -322,7 +324,8 @@ _CORRECTED_IN_CHINESE = re.compile(
 
 
 OR_OTHER = re.compile(
-    r"[\s$.,)(，—–-]{0,4}(?:\b[Oo]r\s{1,3}|(?:或者?|还是)\s{0,3})(?:(?:maybe|perhaps|possibly|even)\s{1,3})?\(?(?:\$|\\\()?"
+    r"[\s$.,)(，—–-]{0,4}(?:\b[Oo]r\s{1,3}|(?:或者?|还是)\s{0,3})(?:(?:maybe|perhaps|possibly|even)\s{1,3})?"
+    r"(?:it(?:['’]s|\s(?:is|(?:could|may|might)\sbe))\s{1,3})?\(?(?:\$|\\\()?(?:[a-z]\s?=\s?)?"
     r"(-?\d[\d,./]*(?:\\?%)?(?![A-Za-z\d^_(])|-?\\(?:[dt]?frac|sqrt|pi)(?:(?!\\\)|[$\n]).){0,30}"
     r"|(?!I\b)[A-Z][\w'’-]*+)"
 )

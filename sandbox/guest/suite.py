@@ -34,7 +34,8 @@ _LIBRARIES = {
 """What tests compare with, also where they forgot to import it: never the program's."""
 
 _BLIND = re.compile(
-    r"\bassert(?:Logs|Warns)|\bbuiltins\.input\b"
+    r"\bassert(?:Logs|Warns)|\bbuiltins\.input\b|\baddHandler(?=\()|\bcatch_warnings(?=\(record=True)"
+    r"|\bsimplefilter(?=\(\s*['\"]error)|\bglobals\(\)(?=\[[^\]\n]*\]\s*=(?!=))"
     # Files that only their owner may open, or in a folder that is read-only.
     r"|\b(?:NamedTemporaryFile|TemporaryDirectory|mkdtemp|mkstemp)(?=\()"
     r"|(?<![\w.])open\(\s*['\"][\w.-]+['\"]\s*,\s*(?:mode\s*=\s*)?['\"][wax]"
@@ -47,8 +48,15 @@ _BLIND = re.compile(
     r"|(?<![\w.])(?:os\.)?environ(?=\[\s*['\"](?!MPL|OMP_|TF_|CUDA_|PYTHON|TOKENIZERS_|SDL_)"
     r"[^\]\n]*\]\s*=(?!=)|\.(?:update|setdefault)\()"
 )
+_SLEEP = re.compile(r"\bpatch(?:\.object)?(?=\(\s*(?:['\"]time\.sleep\b|time,\s*['\"]sleep\b))")
+_CALLS = re.compile(
+    r"\.(?:assert_(?:called|any_call|has_calls|not_called)|call_(?:count|args)|called\b)"
+)
 _CAPTURES = re.compile(r"\bredirect_std\w+(?=\()|\bsys\.std(?:out|err)(?=\s*=|['\"])")
 """What looks at, or replaces, parts of this process, and the program runs in another."""
+
+_PATCHED = frozenset({"builtins", "datetime", "os", "random", "requests", "subprocess", "time"})
+"""Modules that tests change to steer the program."""
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
@@ -133,8 +141,10 @@ class Suite:
         missing = sorted(used - set(OFFERED) - {"*"})
         if missing:
             raise ValueError(f"pytest.{missing[0]} is not offered here")
-        captured = "getvalue" in self.text and _CAPTURES.search(self.text)
-        blind = captured or _BLIND.search(self.text)
+        reads = "getvalue" in self.text or ".seek(0)" in self.text
+        captured = reads and _CAPTURES.search(self.text)
+        spied = _CALLS.search(self.text) and _SLEEP.search(self.text)
+        blind = captured or spied or _BLIND.search(self.text)
         if blind:
             raise ValueError(f"{blind[0]}: the program runs in another process")
 
@@ -168,11 +178,15 @@ class Suite:
                     )
 
     def _refuse_new_globals(self, whole: ast.Module) -> None:
-        """Refuse ``solution.LIMIT = 5``, which the program would not see."""
+        """Refuse ``solution.LIMIT = 5`` and ``time.time = f``: the program would not see it."""
         for node in ast.walk(whole):
             if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
                 root = node.value
-                if isinstance(root, ast.Name) and root.id in self.program_modules:
+                if not isinstance(root, ast.Name):
+                    continue
+                patched = root.id in _PATCHED and (root.id, node.attr) != ("time", "sleep")
+                stdin = (root.id, node.attr) == ("sys", "stdin")
+                if root.id in self.program_modules or patched or stdin:
                     raise ValueError(f"{ast.unparse(node)}: the program runs in another process")
 
     def raising_lines(self) -> set[int]:

@@ -55,6 +55,11 @@ _CALLS = re.compile(
 _CAPTURES = re.compile(r"\bredirect_std\w+(?=\()|\bsys\.std(?:out|err)(?=\s*=|['\"])")
 """What looks at, or replaces, parts of this process, and the program runs in another."""
 
+_RUNNERS = frozenset(
+    {"eval", "exec", "compile", "pickle.loads", "pickle.load", "marshal.loads", "marshal.load"}
+)
+"""Functions that run, or may run, what they are given."""
+
 _PATCHED = frozenset({"builtins", "datetime", "os", "random", "requests", "subprocess", "time"})
 """Modules that tests change to steer the program."""
 
@@ -108,6 +113,7 @@ class Suite:
         self._find_names(whole)
         self._refuse_subclasses(list(ast.walk(whole)))
         self._refuse_new_globals(whole)
+        self._refuse_running_results(list(ast.walk(whole)))
         if self.imports_by_name:
             self._refuse_unknown_names(whole)
 
@@ -188,6 +194,29 @@ class Suite:
                 stdin = (root.id, node.attr) == ("sys", "stdin")
                 if root.id in self.program_modules or patched or stdin:
                     raise ValueError(f"{ast.unparse(node)}: the program runs in another process")
+
+    def _refuse_running_results(self, nodes: list[ast.AST]) -> None:
+        """Refuse ``eval(f(x))`` and its like: the program would run among the tests."""
+        calls = [n for n in nodes if isinstance(n, ast.Call) and ast.unparse(n.func) in _RUNNERS]
+        if not calls:
+            return
+        ours = [
+            n for n in nodes if isinstance(n, ast.ImportFrom) and n.module in self.program_modules
+        ]
+        own = _bound([n for n in nodes if n not in ours]) | {*dir(builtins)}
+        own |= self.modules | set(self.libraries)
+        theirs = {n.id for n in nodes if isinstance(n, ast.Name)} - own
+        theirs |= self.program_modules | {"candidate", self.entry_point or "candidate"}
+        assigned = [n for n in nodes if isinstance(n, ast.Assign | ast.NamedExpr | ast.For)]
+        for _ in range(3):  # b = f(x); c = b.strip()
+            for node in assigned:
+                if _names(node.iter if isinstance(node, ast.For) else node.value) & theirs:
+                    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                    theirs |= {name for target in targets for name in _names(target)}
+        for call in calls:
+            reads_file = ast.unparse(call.func).endswith(".load")
+            if reads_file or any(_names(arg) & theirs for arg in call.args):
+                raise ValueError(f"{ast.unparse(call):.100}: what the program gives would run here")
 
     def raising_lines(self) -> set[int]:
         """Return lines that raise, directly in a ``with`` block, whatever the program does."""
@@ -383,6 +412,10 @@ def _bound(nodes: Iterable[ast.AST]) -> set[str]:
         elif isinstance(node, ast.MatchMapping):
             names.add(node.rest or "")
     return names | _imported(nodes)
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
 
 
 def _is_constant(statement: ast.stmt) -> bool:

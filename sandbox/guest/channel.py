@@ -19,7 +19,7 @@ from typing import Any
 from .child import write_all
 from .copies import Copies, update
 from .exceptions import Errors
-from .library import LIBRARY, generator_state, set_generator
+from .library import LIBRARY, change_setting, setting
 from .remote import (
     CONVERSIONS,
     DERIVED,
@@ -75,8 +75,8 @@ class Peer:
         self._received = 0
         self.returned: Any = None
         """What the reply to a request is made of."""
-        self.reseeded: set[str] = set()
-        """Generators of random numbers that the tests seeded since the last request."""
+        self.settings: set[str] = set()
+        """Modules whose settings the tests changed since the last request."""
         self.shared: dict[str, Any] = {}
         """Our classes of which the other side has its own: their objects are copied."""
         self.find: Callable[[list[str]], dict[str, Any]] | None = None  # encoded globals by name
@@ -354,13 +354,13 @@ class Peer:
     def _tell_changes(self) -> None:
         """Let the program see what the tests did since the last request, as in one process.
 
-        They seeded random numbers, or changed a list, dict or set that it gave them.
+        They seeded random numbers, say, or changed a list, dict or set that it gave them.
         """
         if self.trusting:
             return
-        while self.reseeded:
-            name = self.reseeded.pop()
-            self.send(["seeded", name, self.encode(generator_state(name))])
+        while self.settings:
+            name = self.settings.pop()
+            self.send(["setting", name, self.encode(setting(name))])
             self._reply()
         for number, value in self._copies.changed(self.encode):
             self.send(["changed", number, value])
@@ -396,10 +396,10 @@ class Peer:
             self.returned = None
             if message[0] == "names" and self.find is not None:
                 reply: list[Any] = [self.find(message[1])]
-            elif self.trusting and message[0] in ("seeded", "changed"):
+            elif self.trusting and message[0] in ("setting", "changed"):
                 _, which, data = message
-                if message[0] == "seeded":
-                    set_generator(which, self.decode(data))
+                if message[0] == "setting":
+                    change_setting(which, self.decode(data))
                 else:
                     self._copies.update(which, self.decode(data))
                 reply = [None]

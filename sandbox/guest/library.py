@@ -89,21 +89,26 @@ def is_callable(value: Any) -> bool:
     return bool(parts(value)[0].ask("library", value, "builtins", "callable", [], {}))
 
 
-GENERATORS: dict[str, tuple[str, Callable[[Any], Any], Callable[[Any, Any], Any]]] = {
+SETTINGS: dict[str, tuple[str, Callable[[Any], Any], Callable[[Any, Any], Any]]] = {
     "random": ("seed", lambda m: m.getstate(), lambda m, state: m.setstate(state)),
     "numpy.random": ("seed", lambda m: m.get_state(), lambda m, state: m.set_state(state)),
+    "sys": (
+        "setrecursionlimit",
+        lambda m: m.getrecursionlimit(),
+        lambda m, limit: m.setrecursionlimit(limit),
+    ),
     "torch": (
         "manual_seed",
         lambda m: m.get_rng_state().tolist(),
         lambda m, state: m.set_rng_state(m.tensor(state, dtype=m.uint8)),
     ),
 }
-"""Global generators of random numbers: what seeds one, and how its state is got and set."""
+"""Of modules that the program has too: what changes a setting, and how that is got and set."""
 
 
-def note_seeds(text: str, seeded: set[str]) -> None:
-    """Note which generators the tests seed, so that the program draws what it would with them."""
-    for name, (function, _, _) in GENERATORS.items():
+def note_settings(text: str, changed: set[str]) -> None:
+    """Note which settings the tests change, so that the program draws what it would with them."""
+    for name, (function, _, _) in SETTINGS.items():
         root = name.partition(".")[0]
         if f"{function}(" not in text or not (root in text or (root == "numpy" and "np." in text)):
             continue
@@ -111,27 +116,27 @@ def note_seeds(text: str, seeded: set[str]) -> None:
             module = importlib.import_module(name)
         except ImportError:
             continue
-        setattr(module, function, _noting(getattr(module, function), name, seeded))
+        setattr(module, function, _noting(getattr(module, function), name, changed))
 
 
-def _noting(function: Callable[..., Any], name: str, seeded: set[str]) -> Callable[..., Any]:
+def _noting(function: Callable[..., Any], name: str, changed: set[str]) -> Callable[..., Any]:
     @functools.wraps(function)
-    def seed(*args: Any, **options: Any) -> Any:
-        seeded.add(name)
+    def change(*args: Any, **options: Any) -> Any:
+        changed.add(name)
         return function(*args, **options)
 
-    return seed
+    return change
 
 
-def generator_state(name: str) -> Any:
-    """Return the state of a generator of random numbers."""
-    return GENERATORS[name][1](importlib.import_module(name))
+def setting(name: str) -> Any:
+    """Return the value of a setting."""
+    return SETTINGS[name][1](importlib.import_module(name))
 
 
-def set_generator(name: str, state: Any) -> None:
-    """Set it; a program without the library draws nothing from it."""
+def change_setting(name: str, state: Any) -> None:
+    """Change it; a program without the library does not use it."""
     with contextlib.suppress(ImportError):
-        GENERATORS[name][2](importlib.import_module(name), state)
+        SETTINGS[name][2](importlib.import_module(name), state)
 
 
 def forward() -> None:

@@ -34,7 +34,7 @@ from .library import (
     is_callable,
     is_instance,
     is_subclass,
-    note_seeds,
+    note_settings,
     operate,
 )
 from .pytest_stub import Failed, stand_in
@@ -210,7 +210,7 @@ class Runner:
         vars(module)[SHARED] = lambda kind: self.peer.shared.setdefault(kind.__name__, kind)
         if any(name in suite.text for name in ("asyncio", "dataclasses", "inspect")):
             forward()
-        note_seeds(suite.text, self.peer.reseeded)
+        note_settings(suite.text, self.peer.settings)
         vars(unittest.case)["isinstance"] = is_instance
         if suite.names_numpy:
             with contextlib.suppress(ImportError):

@@ -13,13 +13,13 @@ import os
 import struct
 import threading
 import types
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 from .child import write_all
+from .copies import Copies, update
 from .exceptions import Errors
-from .library import LIBRARY
+from .library import LIBRARY, change_setting, setting
 from .remote import (
     CONVERSIONS,
     DERIVED,
@@ -70,7 +70,13 @@ class Peer:
         self._classes: set[int] = set()
         self._asked = 0
         self._contents: dict[int, tuple[int, Any]] = {}
-        self._errors = Errors()
+        self._errors = Errors(self)
+        self._copies = Copies()
+        self._received = 0
+        self.returned: Any = None
+        """What the reply to a request is made of."""
+        self.settings: set[str] = set()
+        """Modules whose settings the tests changed since the last request."""
         self.shared: dict[str, Any] = {}
         """Our classes of which the other side has its own: their objects are copied."""
         self.find: Callable[[list[str]], dict[str, Any]] | None = None  # encoded globals by name
@@ -85,13 +91,14 @@ class Peer:
         self.gone = self.gone or PeerGone(why)
         return self.gone
 
-    def send(self, message: Any) -> None:
-        """Send JSON."""
+    def send(self, message: Any) -> int:
+        """Send JSON, and return its length."""
         data = json.dumps(message).encode()
         try:
             write_all(self._socket, struct.pack(">I", len(data)) + data)
         except OSError as error:
             raise self.end("it ended") from error
+        return len(data)
 
     def receive(self) -> list[Any]:
         """Wait for a message: a list whose first item is a word.
@@ -102,6 +109,7 @@ class Peer:
         (size,) = struct.unpack(">I", self._read(4))
         if size > LARGEST_MESSAGE:
             raise self.end(f"it sent {size} bytes at once")
+        self._received = size
         try:
             message = json.loads(self._read(size))
         except (ValueError, RecursionError) as error:
@@ -213,14 +221,15 @@ class Peer:
         if tag == "kin":
             return self._kin_of(*data)
         if tag == "mine":
-            return self._remote(data)
+            return self.remote(data)
         if tag == "coroutine":
-            return coroutine_of(self._remote(data))
+            return coroutine_of(self.remote(data))
         if tag == "yours" and type(data) is int and 0 <= data < len(self._objects):
             return self._objects[data]
         return decode_standard(tag, data, self.decode)
 
-    def _remote(self, handle: Any) -> Remote:
+    def remote(self, handle: Any) -> Remote:
+        """Return the other side's object of this handle."""
         if type(handle) is not int:
             raise ValueError("a handle is a number")
         if handle not in self._remotes:
@@ -231,7 +240,7 @@ class Peer:
 
     def _kin_of(self, handle: Any, base: Any, data: Any) -> Any:
         """Return a value of a plain type's subclass: its content never changes."""
-        remote = self._remote(handle)
+        remote = self.remote(handle)
         if handle not in self._kin:
             plain = self.decode(data)
             if type(plain).__name__ != base:
@@ -244,12 +253,14 @@ class Peer:
     def names(self, wanted: list[str]) -> dict[str, Any]:
         """Return those of these names that the program defines, with their values."""
         with self._lock:
+            self._tell_changes()
             self.send(["names", wanted])
-            kind, *data = self.receive()
-        if kind != "value" or not data or type(data[0]) is not dict:
+            data = self._reply()
+        if type(data[0]) is not dict:
             raise self.end("it sent what is not the protocol")
         found = {name: self.decode(data[0][name]) for name in wanted if name in data[0]}
         for name, value in found.items():
+            self._copies.add(value, self._received, self.encode)
             if isinstance(value, Remote) and name.lstrip("_")[:1].isupper():
                 self._classes.add(parts(value)[1])
         return found
@@ -302,6 +313,8 @@ class Peer:
         result = self.decode(data)
         if isinstance(result, Remote):
             set_origin(result, min(origin, before))
+        else:
+            self._copies.add(result, self._received, self.encode)
         return result
 
     def call(self, remote: Remote, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -327,6 +340,7 @@ class Peer:
         self._asked += message[0] != "content"
         try:
             with self._lock:
+                self._tell_changes()
                 self.send(message)
                 return self._reply()
         except (StopIteration, StopAsyncIteration) as error:
@@ -337,11 +351,27 @@ class Peer:
             self.last_error = RuntimeError(said)
             raise self.last_error from None
 
+    def _tell_changes(self) -> None:
+        """Let the program see what the tests did since the last request, as in one process.
+
+        They seeded random numbers, say, or changed a list, dict or set that it gave them.
+        """
+        if self.trusting:
+            return
+        while self.settings:
+            name = self.settings.pop()
+            self.send(["setting", name, self.encode(setting(name))])
+            self._reply()
+        for number, value in self._copies.changed(self.encode):
+            self.send(["changed", number, value])
+            self._reply()
+
     def _reply(self) -> list[Any]:
         """Wait for an answer; meanwhile do what the other side asks for to give it."""
         while True:
             kind, *content = self.receive()
             if kind == "value" and content:
+                self._copies.received += 1
                 return content
             if kind == "error" and content:
                 self.last_error = self._error(content[0])
@@ -363,8 +393,16 @@ class Peer:
     def answer(self, message: list[Any], before_reply: Callable[[], None] | None = None) -> None:
         """Do what the other side asks for, and send the result."""
         try:
+            self.returned = None
             if message[0] == "names" and self.find is not None:
-                reply = [self.find(message[1])]
+                reply: list[Any] = [self.find(message[1])]
+            elif self.trusting and message[0] in ("setting", "changed"):
+                _, which, data = message
+                if message[0] == "setting":
+                    change_setting(which, self.decode(data))
+                else:
+                    self._copies.update(which, self.decode(data))
+                reply = [None]
             else:
                 reply = self._do(*message)
         except Exception as error:
@@ -374,7 +412,8 @@ class Peer:
         else:
             if before_reply is not None:
                 before_reply()
-            self.send(["value", *reply])
+            returned = self.returned
+            self._copies.keep(returned, self.send(["value", *reply]))
 
     def _do(self, operation: str, handle: Any = None, *data: Any) -> list[Any]:
         if type(handle) is not int or not 0 <= handle < len(self._objects):
@@ -389,11 +428,18 @@ class Peer:
             if ARRAYS[1] > ARRAYS[0]:  # they came as arrays, and go back as lists
                 data = tuple(map(self.encode, args))
             result = target(*positional, **keywords)
+            self.returned = result
             reply = [self.encode(result)]
             if result is None and [self.encode(part) for part in args] != [*data]:
                 reply.append(self.encode([*positional, *keywords.values()]))
             return reply
-        return [self.encode(_OPERATIONS[operation](target, *args))]
+        self.returned = result = _OPERATIONS[operation](target, *args)
+        return [self.encode(result)]
+
+
+def _method(function: Any) -> Callable[..., Any]:
+    """Return a function, of which a class makes a method, as it does of one of its own process."""
+    return lambda *args, **options: function(*args, **options)
 
 
 _CONTENTS = (str, int, float, tuple, list, dict, set, frozenset)
@@ -404,6 +450,9 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     **CONVERSIONS,
     "get": getattr,
     "set": setattr,
+    "define": lambda target, name, function: setattr(
+        target, name, _method(function) if isinstance(target, type) else function
+    ),
     "unset": delattr,
     "item": lambda target, key: target[key],
     "put": lambda target, key, value: target.__setitem__(key, value),
@@ -434,34 +483,3 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "next step": Task.step,
     "cancel": Task.cancel,
 }
-
-
-def update(old: Any, new: Any) -> None:
-    """Give a list, dict or set the content of another; inner ones keep their identity."""
-    if old is new or type(old) is not type(new):
-        return
-    if type(old) is list:
-        old[:] = [*map(_updated, old, new), *new[len(old) :]]
-    elif isinstance(old, dict):
-        items = [(key, _updated(old.get(key), value)) for key, value in new.items()]
-        old.clear()
-        old.update(items)
-    elif type(old) is set:
-        old.clear()
-        old.update(new)
-    elif type(old) in (bytearray, deque):
-        old.clear()
-        old.extend(new)
-    elif type(old).__name__ == "ndarray" and (old.dtype, old.shape) == (new.dtype, new.shape):
-        old[...] = new
-    elif hasattr(old, "__dict__"):  # of a class that both sides have
-        vars(old).clear()
-        vars(old).update(vars(new))
-
-
-def _updated(old: Any, new: Any) -> Any:
-    """Return the value to replace another: itself, changed, if it can hold the new."""
-    if isinstance(old, list | dict | set) and type(old) is type(new):
-        update(old, new)
-        return old
-    return new

@@ -9,15 +9,39 @@ from __future__ import annotations
 
 import builtins
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from .values import PROGRAMS
 from .wire import decode, encode
 
+if TYPE_CHECKING:
+    from .channel import Peer
+
 _MOST_BASES = 20
+_MOST_CAUSES = 5
 
 
 class RemoteError(Exception):
     """An exception in the other process, of a class that is not a builtin one."""
+
+    _assay_class: Any = None
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        """Make it over there, where its class may have an ``__init__``."""
+        if self._assay_class is None:
+            super().__init__(*args)
+            return
+        made = self._assay_class(*args, **options)
+        if isinstance(made, BaseException):
+            self.args = made.args
+            vars(self).update(vars(made))
+
+    def __getattr__(self, name: str) -> Any:
+        """Ask for a method or property of the program's exception."""
+        remote = vars(self).get("_assay_remote")
+        if remote is None or name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(remote, name)
 
     def __str__(self) -> str:
         """Return the message that it had over there."""
@@ -25,9 +49,15 @@ class RemoteError(Exception):
 
 
 class Errors:
-    """The exception classes that one end of the socket has described, and knows."""
+    """The exception classes that one end of the socket has described, and knows.
 
-    def __init__(self) -> None:
+    Args:
+        peer: that end. The program's also says more: what is behind an exception of a class with
+            methods, and what caused it.
+    """
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer = peer
         self._described: dict[type, int] = {}
         self._known: dict[int, type[BaseException]] = {}
 
@@ -42,9 +72,18 @@ class Errors:
         bases = [
             self.describe_class(base) for base in kind.__bases__ if issubclass(base, BaseException)
         ]
-        return [key, kind.__name__, kind.__module__, bases]
+        more = [self._peer.handle(kind)["mine"]] if self._has_methods(kind) else []
+        return [key, kind.__name__, kind.__module__, bases, *more]
 
-    def describe(self, error: BaseException) -> list[Any]:
+    def _has_methods(self, kind: type) -> bool:
+        return self._peer.trusting and any(
+            callable(member) or isinstance(member, property)
+            for base in kind.__mro__
+            if base.__module__ in PROGRAMS
+            for member in vars(base).values()
+        )
+
+    def describe(self, error: BaseException, causes: int = 0) -> list[Any]:
         """Encode an exception: class, text, and plain arguments and attributes."""
         try:
             said = str(error)[:1000]
@@ -60,7 +99,11 @@ class Errors:
                 attributes[name] = encode(value)
             except Exception:  # noqa: S112 - what cannot travel stays
                 continue
-        return [self.describe_class(type(error)), said, args, attributes]
+        handle = self._peer.handle(error)["mine"] if self._has_methods(type(error)) else None
+        cause = None
+        if error.__cause__ is not None and self._peer.trusting and causes < _MOST_CAUSES:
+            cause = self.describe(error.__cause__, causes + 1)
+        return [self.describe_class(type(error)), said, args, attributes, handle, cause]
 
     def build_class(self, data: Any, depth: int = 0) -> type[BaseException]:
         """Return the class here for one that was described there.
@@ -77,12 +120,14 @@ class Errors:
             own = list(self._described)[data[0]]
             skips = any(base.__module__.startswith("unittest") for base in own.__mro__)
             return own if issubclass(own, Exception) and not skips else RemoteError
-        key, name, module, bases = data
+        key, name, module, bases, *handle = data
         if type(key) is not int or type(name) is not str or depth > _MOST_BASES:
             raise ValueError("not an exception's class")
         if key not in self._known:
             made = [self.build_class(base, depth + 1) for base in bases[:_MOST_BASES]]
-            self._known[key] = _standard(module, name) or _new(name, made)
+            self._known[key] = kind = _standard(module, name) or _new(name, made)
+            if handle and kind is not RemoteError and issubclass(kind, RemoteError):
+                kind._assay_class = self._peer.remote(handle[0])
         return self._known[key]
 
     def build(self, data: Any) -> BaseException:
@@ -91,13 +136,17 @@ class Errors:
         Raises:
             ValueError, TypeError, LookupError: that is no description.
         """
-        kind, said, args, attributes = data
+        kind, said, args, attributes, handle, cause = data
         kind, said = self.build_class(kind), str(said)
         error = _instance(kind, decode(args), said)
         for name, value in attributes.items():
             if not name.startswith("_"):
                 vars(error)[name] = decode(value)
         vars(error)["_said"] = said
+        if handle is not None and isinstance(error, RemoteError):
+            vars(error)["_assay_remote"] = self._peer.remote(handle)
+        if cause is not None:
+            error.__cause__ = self.build(cause)
         return error
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import importlib
 import inspect
 import operator
+import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -15,8 +18,10 @@ from .remote import KIN, Remote, parts
 _NAMES = {
     "dataclasses": ("asdict", "astuple", "fields", "is_dataclass", "replace"),
     "inspect": (
-        *("getdoc", "isabstract", "isasyncgenfunction", "isclass", "iscoroutinefunction"),
-        *("isfunction", "isgenerator", "isgeneratorfunction", "signature"),
+        *("getdoc", "getfullargspec", "getmembers", "getmro", "getsource", "isabstract"),
+        *("isasyncgen", "isasyncgenfunction", "isbuiltin", "isclass", "iscoroutinefunction"),
+        *("isdatadescriptor", "isfunction", "isgenerator", "isgeneratorfunction", "ismethod"),
+        *("isroutine", "signature", "unwrap"),
     ),
 }
 LIBRARY: dict[tuple[str, str], Callable[..., Any]] = {
@@ -26,10 +31,119 @@ LIBRARY: dict[tuple[str, str], Callable[..., Any]] = {
 }
 
 
+def _is_of(target: Any, check: str, module: str, name: str) -> bool:
+    kind = getattr(types if module == "types" else sys.modules.get(module), name, None)
+    compare = isinstance if check == "isinstance" else issubclass
+    return isinstance(kind, type) and compare(target, kind)
+
+
+LIBRARY["builtins", "callable"] = callable
+LIBRARY["builtins", "is of"] = _is_of
+
+_VALUES = frozenset(
+    {
+        *("bool", "bytearray", "bytes", "complex", "float", "int", "str"),
+        *("dict", "frozenset", "list", "range", "set", "tuple", "NoneType"),
+        *("Decimal", "Fraction", "Number", "Complex", "Real", "Rational", "Integral"),
+        *("date", "datetime", "time", "timedelta"),
+    }
+)
+"""Classes whose objects travel whole, or claim to be numbers: no object of the program is one."""
+
+
+def is_instance(value: Any, kinds: Any) -> bool:
+    """Return ``isinstance(value, kinds)`` for the tests: the program knows what its objects are.
+
+    Never of a class of plain values: an object that claims to be an int is none.
+    """
+    return _asked_if(isinstance, value, kinds)
+
+
+def is_subclass(kind: Any, kinds: Any) -> bool:
+    """Return ``issubclass(kind, kinds)`` for the tests."""
+    return _asked_if(issubclass, kind, kinds)
+
+
+def _asked_if(check: Callable[[Any, Any], bool], value: Any, kinds: Any) -> bool:
+    remote = value._assay_remote if type(value) in KIN.values() else value
+    if not isinstance(remote, Remote) or isinstance(kinds, Remote):
+        return check(value, kinds)
+    if isinstance(kinds, tuple | types.UnionType):
+        each = kinds if isinstance(kinds, tuple) else kinds.__args__
+        return any(_asked_if(check, value, kind) for kind in each)
+    kind = getattr(kinds, "__origin__", kinds)  # of typing.Iterator
+    if not isinstance(kind, type) or kind.__name__ in _VALUES:
+        return remote is not value and check(value, kinds)
+    if kind.__module__ == "tests":  # a Protocol, say
+        return check(value, kinds)
+    found = {id(v): ("types", k) for k, v in vars(types).items() if isinstance(v, type)}
+    place = found.get(id(kind), (kind.__module__, kind.__qualname__))
+    asked = [check.__name__, *place]
+    return bool(parts(remote)[0].ask("library", remote, "builtins", "is of", asked, {}))
+
+
+def is_callable(value: Any) -> bool:
+    """Return ``callable(value)`` for the tests."""
+    if not isinstance(value, Remote):
+        return callable(value)
+    return bool(parts(value)[0].ask("library", value, "builtins", "callable", [], {}))
+
+
+SETTINGS: dict[str, tuple[str, Callable[[Any], Any], Callable[[Any, Any], Any]]] = {
+    "random": ("seed", lambda m: m.getstate(), lambda m, state: m.setstate(state)),
+    "numpy.random": ("seed", lambda m: m.get_state(), lambda m, state: m.set_state(state)),
+    "sys": (
+        "setrecursionlimit",
+        lambda m: m.getrecursionlimit(),
+        lambda m, limit: m.setrecursionlimit(limit),
+    ),
+    "torch": (
+        "manual_seed",
+        lambda m: m.get_rng_state().tolist(),
+        lambda m, state: m.set_rng_state(m.tensor(state, dtype=m.uint8)),
+    ),
+}
+"""Of modules that the program has too: what changes a setting, and how that is got and set."""
+
+
+def note_settings(text: str, changed: set[str]) -> None:
+    """Note which settings the tests change, so that the program draws what it would with them."""
+    for name, (function, _, _) in SETTINGS.items():
+        root = name.partition(".")[0]
+        if f"{function}(" not in text or not (root in text or (root == "numpy" and "np." in text)):
+            continue
+        try:
+            module = importlib.import_module(name)
+        except ImportError:
+            continue
+        setattr(module, function, _noting(getattr(module, function), name, changed))
+
+
+def _noting(function: Callable[..., Any], name: str, changed: set[str]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def change(*args: Any, **options: Any) -> Any:
+        changed.add(name)
+        return function(*args, **options)
+
+    return change
+
+
+def setting(name: str) -> Any:
+    """Return the value of a setting."""
+    return SETTINGS[name][1](importlib.import_module(name))
+
+
+def change_setting(name: str, state: Any) -> None:
+    """Change it; a program without the library does not use it."""
+    with contextlib.suppress(ImportError):
+        SETTINGS[name][2](importlib.import_module(name), state)
+
+
 def forward() -> None:
     """Make these functions ask the other process about its objects."""
     for (module, name), function in LIBRARY.items():
-        setattr(importlib.import_module(module), name, _forwarded(module, name, function))
+        if module in _NAMES:
+            setattr(importlib.import_module(module), name, _forwarded(module, name, function))
 
 
 _COMPARE = {

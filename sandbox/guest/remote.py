@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
+import types
 from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -80,7 +81,9 @@ class Remote:
         return self.__peer.ask("get", self, name, origin=min(self.__peer.origin(self), FOUND))
 
     def __setattr__(self, name: str, value: Any) -> None:
-        self.__peer.ask("set", self, name, value)
+        # A function there too: a class makes a method of it.
+        function = isinstance(value, types.FunctionType) and not self.__peer.trusting
+        self.__peer.ask("define" if function else "set", self, name, value)
 
     def __delattr__(self, name: str) -> None:
         self.__peer.ask("unset", self, name)

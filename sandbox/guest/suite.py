@@ -34,7 +34,8 @@ _LIBRARIES = {
 """What tests compare with, also where they forgot to import it: never the program's."""
 
 _BLIND = re.compile(
-    r"\bassert(?:Logs|Warns)|\bbuiltins\.input\b"
+    r"\bassert(?:Logs|Warns)|\bbuiltins\.input\b|\baddHandler(?=\()|\bcatch_warnings(?=\(record=True)"
+    r"|\bsimplefilter(?=\(\s*['\"]error)|\bglobals\(\)(?=\[[^\]\n]*\]\s*=(?!=))"
     # Files that only their owner may open, or in a folder that is read-only.
     r"|\b(?:NamedTemporaryFile|TemporaryDirectory|mkdtemp|mkstemp)(?=\()"
     r"|(?<![\w.])open\(\s*['\"][\w.-]+['\"]\s*,\s*(?:mode\s*=\s*)?['\"][wax]"
@@ -47,8 +48,20 @@ _BLIND = re.compile(
     r"|(?<![\w.])(?:os\.)?environ(?=\[\s*['\"](?!MPL|OMP_|TF_|CUDA_|PYTHON|TOKENIZERS_|SDL_)"
     r"[^\]\n]*\]\s*=(?!=)|\.(?:update|setdefault)\()"
 )
+_SLEEP = re.compile(r"\bpatch(?:\.object)?(?=\(\s*(?:['\"]time\.sleep\b|time,\s*['\"]sleep\b))")
+_CALLS = re.compile(
+    r"\.(?:assert_(?:called|any_call|has_calls|not_called)|call_(?:count|args)|called\b)"
+)
 _CAPTURES = re.compile(r"\bredirect_std\w+(?=\()|\bsys\.std(?:out|err)(?=\s*=|['\"])")
 """What looks at, or replaces, parts of this process, and the program runs in another."""
+
+_RUNNERS = frozenset(
+    {"eval", "exec", "compile", "pickle.loads", "pickle.load", "marshal.loads", "marshal.load"}
+)
+"""Functions that run, or may run, what they are given."""
+
+_PATCHED = frozenset({"builtins", "datetime", "os", "random", "requests", "subprocess", "time"})
+"""Modules that tests change to steer the program."""
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
@@ -100,6 +113,7 @@ class Suite:
         self._find_names(whole)
         self._refuse_subclasses(list(ast.walk(whole)))
         self._refuse_new_globals(whole)
+        self._refuse_running_results(list(ast.walk(whole)))
         if self.imports_by_name:
             self._refuse_unknown_names(whole)
 
@@ -133,8 +147,10 @@ class Suite:
         missing = sorted(used - set(OFFERED) - {"*"})
         if missing:
             raise ValueError(f"pytest.{missing[0]} is not offered here")
-        captured = "getvalue" in self.text and _CAPTURES.search(self.text)
-        blind = captured or _BLIND.search(self.text)
+        reads = "getvalue" in self.text or ".seek(0)" in self.text
+        captured = reads and _CAPTURES.search(self.text)
+        spied = _CALLS.search(self.text) and _SLEEP.search(self.text)
+        blind = captured or spied or _BLIND.search(self.text)
         if blind:
             raise ValueError(f"{blind[0]}: the program runs in another process")
 
@@ -168,12 +184,39 @@ class Suite:
                     )
 
     def _refuse_new_globals(self, whole: ast.Module) -> None:
-        """Refuse ``solution.LIMIT = 5``, which the program would not see."""
+        """Refuse ``solution.LIMIT = 5`` and ``time.time = f``: the program would not see it."""
         for node in ast.walk(whole):
             if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
                 root = node.value
-                if isinstance(root, ast.Name) and root.id in self.program_modules:
+                if not isinstance(root, ast.Name):
+                    continue
+                patched = root.id in _PATCHED and (root.id, node.attr) != ("time", "sleep")
+                stdin = (root.id, node.attr) == ("sys", "stdin")
+                if root.id in self.program_modules or patched or stdin:
                     raise ValueError(f"{ast.unparse(node)}: the program runs in another process")
+
+    def _refuse_running_results(self, nodes: list[ast.AST]) -> None:
+        """Refuse ``eval(f(x))`` and its like: the program would run among the tests."""
+        calls = [n for n in nodes if isinstance(n, ast.Call) and ast.unparse(n.func) in _RUNNERS]
+        if not calls:
+            return
+        ours = [
+            n for n in nodes if isinstance(n, ast.ImportFrom) and n.module in self.program_modules
+        ]
+        own = _bound([n for n in nodes if n not in ours]) | {*dir(builtins)}
+        own |= self.modules | set(self.libraries)
+        theirs = {n.id for n in nodes if isinstance(n, ast.Name)} - own
+        theirs |= self.program_modules | {"candidate", self.entry_point or "candidate"}
+        assigned = [n for n in nodes if isinstance(n, ast.Assign | ast.NamedExpr | ast.For)]
+        for _ in range(3):  # b = f(x); c = b.strip()
+            for node in assigned:
+                if _names(node.iter if isinstance(node, ast.For) else node.value) & theirs:
+                    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                    theirs |= {name for target in targets for name in _names(target)}
+        for call in calls:
+            reads_file = ast.unparse(call.func).endswith(".load")
+            if reads_file or any(_names(arg) & theirs for arg in call.args):
+                raise ValueError(f"{ast.unparse(call):.100}: what the program gives would run here")
 
     def raising_lines(self) -> set[int]:
         """Return lines that raise, directly in a ``with`` block, whatever the program does."""
@@ -369,6 +412,10 @@ def _bound(nodes: Iterable[ast.AST]) -> set[str]:
         elif isinstance(node, ast.MatchMapping):
             names.add(node.rest or "")
     return names | _imported(nodes)
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
 
 
 def _is_constant(statement: ast.stmt) -> bool:

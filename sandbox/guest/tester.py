@@ -27,7 +27,16 @@ from typing import Any, NoReturn
 from .cases import BadTests, Case, Collector, MissingFixture, skips
 from .channel import Peer, PeerGone
 from .child import PEER_FD, REPORT_FD, sentence, write_all
-from .library import class_of, compare_sizes, forward, operate
+from .library import (
+    class_of,
+    compare_sizes,
+    forward,
+    is_callable,
+    is_instance,
+    is_subclass,
+    note_settings,
+    operate,
+)
 from .pytest_stub import Failed, stand_in
 from .remote import Remote
 from .suite import CLASS_OF, OPERATE, SHARED, Suite
@@ -80,7 +89,7 @@ def _may(operation: str, target: Any, args: list[Any]) -> bool:
 
     Of a function only names are read: ``f.__globals__`` holds the tests.
     """
-    if isinstance(target, types.ModuleType) or operation in ("class", "library"):
+    if isinstance(target, types.ModuleType) or operation in ("class", "define", "library"):
         return False
     if isinstance(target, _CALLABLES):
         if operation == "get":
@@ -201,6 +210,8 @@ class Runner:
         vars(module)[SHARED] = lambda kind: self.peer.shared.setdefault(kind.__name__, kind)
         if any(name in suite.text for name in ("asyncio", "dataclasses", "inspect")):
             forward()
+        note_settings(suite.text, self.peer.settings)
+        vars(unittest.case)["isinstance"] = is_instance
         if suite.names_numpy:
             with contextlib.suppress(ImportError):
                 compare_sizes("testing" in suite.text)
@@ -318,6 +329,7 @@ class Builtins(dict[str, Any]):
         names = ("__import__", "__build_class__")
         super().__init__({name: getattr(builtins, name) for name in names})
         self.update({CLASS_OF: class_of, OPERATE: operate})
+        self.update(callable=is_callable, isinstance=is_instance, issubclass=is_subclass)
         self._find = find
 
     def __missing__(self, name: str) -> Any:

@@ -27,7 +27,8 @@ _OVERRIDES = frozenset(
     )
 )
 _DTYPE = re.compile(r"[<>|=][biufcSUmM]\d+(\[\w+\])?")
-_PROGRAMS = ("candidate", "__main__")
+PROGRAMS = ("candidate", "__main__")
+"""Modules of the program's own classes."""
 
 
 def encode_standard(value: Any, kind: type, encode: _Convert) -> Any:
@@ -106,7 +107,7 @@ def stays(kind: type, plain: Any) -> bool:
         kind: its class.
         plain: its content.
     """
-    written = [c for c in kind.__mro__ if c.__module__ in _PROGRAMS]
+    written = [c for c in kind.__mro__ if c.__module__ in PROGRAMS]
     if is_kin(plain):
         return any(not _OVERRIDES.isdisjoint(vars(c)) for c in written)
     return any(callable(member) for c in written for member in vars(c).values())

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from assay.sandbox.grading.compare import check_tolerance, same_lines, same_output, same_value
 from assay.sandbox.guest import values, wire
-from assay.sandbox.guest.channel import Peer, PeerGone, update
+from assay.sandbox.guest.channel import Peer, PeerGone
+from assay.sandbox.guest.copies import update
 from assay.sandbox.guest.wire import decode, encode
 
 SCALARS = (

@@ -56,7 +56,10 @@ _CAPTURES = re.compile(r"\bredirect_std\w+(?=\()|\bsys\.std(?:out|err)(?=\s*=|['
 """What looks at, or replaces, parts of this process, and the program runs in another."""
 
 _RUNNERS = frozenset(
-    {"eval", "exec", "compile", "pickle.loads", "pickle.load", "marshal.loads", "marshal.load"}
+    (
+        *("eval", "exec", "compile", "joblib.load", "pandas.read_pickle", "yaml.unsafe_load"),
+        *(f"{m}.load{s}" for m in ("pickle", "marshal", "dill", "cloudpickle") for s in ("", "s")),
+    )
 )
 """Functions that run, or may run, what they are given."""
 
@@ -197,7 +200,13 @@ class Suite:
 
     def _refuse_running_results(self, nodes: list[ast.AST]) -> None:
         """Refuse ``eval(f(x))`` and its like: the program would run among the tests."""
-        calls = [n for n in nodes if isinstance(n, ast.Call) and ast.unparse(n.func) in _RUNNERS]
+        origins = _origins(nodes)
+
+        def full_name(call: ast.Call) -> str:
+            root, dot, rest = ast.unparse(call.func).partition(".")
+            return origins.get(root, root) + dot + rest
+
+        calls = [n for n in nodes if isinstance(n, ast.Call) and full_name(n) in _RUNNERS]
         if not calls:
             return
         ours = [
@@ -214,7 +223,7 @@ class Suite:
                     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                     theirs |= {name for target in targets for name in _names(target)}
         for call in calls:
-            reads_file = ast.unparse(call.func).endswith(".load")
+            reads_file = full_name(call).endswith((".load", ".read_pickle"))
             if reads_file or any(_names(arg) & theirs for arg in call.args):
                 raise ValueError(f"{ast.unparse(call):.100}: what the program gives would run here")
 
@@ -397,6 +406,17 @@ def _imported(nodes: Iterable[ast.AST]) -> set[str]:
         if isinstance(node, ast.Import | ast.ImportFrom)
         for alias in node.names
     }
+
+
+def _origins(nodes: Iterable[ast.AST]) -> dict[str, str]:
+    """Return the full names of what import statements bind under another, or a shorter, name."""
+    found: dict[str, str] = {}
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found |= {alias.asname: alias.name for alias in node.names if alias.asname}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {a.asname or a.name: f"{node.module}.{a.name}" for a in node.names}
+    return found
 
 
 def _bound(nodes: Iterable[ast.AST]) -> set[str]:

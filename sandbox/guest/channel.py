@@ -412,8 +412,7 @@ class Peer:
         else:
             if before_reply is not None:
                 before_reply()
-            returned = self.returned
-            self._copies.keep(returned, self.send(["value", *reply]))
+            self._copies.keep(self.returned, self.send(["value", *reply]))
 
     def _do(self, operation: str, handle: Any = None, *data: Any) -> list[Any]:
         if type(handle) is not int or not 0 <= handle < len(self._objects):

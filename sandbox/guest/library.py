@@ -24,11 +24,6 @@ _NAMES = {
         *("isroutine", "signature", "unwrap"),
     ),
 }
-LIBRARY: dict[tuple[str, str], Callable[..., Any]] = {
-    (module.__name__, name): getattr(module, name)
-    for module in (dataclasses, inspect)
-    for name in _NAMES[module.__name__]
-}
 
 
 def _is_of(target: Any, check: str, module: str, name: str) -> bool:
@@ -37,8 +32,15 @@ def _is_of(target: Any, check: str, module: str, name: str) -> bool:
     return isinstance(kind, type) and compare(target, kind)
 
 
-LIBRARY["builtins", "callable"] = callable
-LIBRARY["builtins", "is of"] = _is_of
+LIBRARY: dict[tuple[str, str], Callable[..., Any]] = {
+    ("builtins", "callable"): callable,
+    ("builtins", "is of"): _is_of,
+}
+LIBRARY |= {
+    (module.__name__, name): getattr(module, name)
+    for module in (dataclasses, inspect)
+    for name in _NAMES[module.__name__]
+}
 
 _VALUES = frozenset(
     {
@@ -80,13 +82,6 @@ def _asked_if(check: Callable[[Any, Any], bool], value: Any, kinds: Any) -> bool
     place = found.get(id(kind), (kind.__module__, kind.__qualname__))
     asked = [check.__name__, *place]
     return bool(parts(remote)[0].ask("library", remote, "builtins", "is of", asked, {}))
-
-
-def is_callable(value: Any) -> bool:
-    """Return ``callable(value)`` for the tests."""
-    if not isinstance(value, Remote):
-        return callable(value)
-    return bool(parts(value)[0].ask("library", value, "builtins", "callable", [], {}))
 
 
 SETTINGS: dict[str, tuple[str, Callable[[Any], Any], Callable[[Any, Any], Any]]] = {
@@ -141,9 +136,9 @@ def change_setting(name: str, state: Any) -> None:
 
 def forward() -> None:
     """Make these functions ask the other process about its objects."""
-    for (module, name), function in LIBRARY.items():
-        if module in _NAMES:
-            setattr(importlib.import_module(module), name, _forwarded(module, name, function))
+    for module, names in _NAMES.items():
+        for name in names:
+            setattr(importlib.import_module(module), name, forwarded(module, name))
 
 
 _COMPARE = {
@@ -194,7 +189,10 @@ def operate(name: str, one: Any, other: Any) -> Any:
     return getattr(operator, name)(one, other)
 
 
-def _forwarded(module: str, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def forwarded(module: str, name: str) -> Callable[..., Any]:
+    """Return a function of the library that asks the other process about its objects."""
+    function = LIBRARY[module, name]
+
     @functools.wraps(function)
     def ask(*args: Any, **options: Any) -> Any:
         if not args or not isinstance(args[0], Remote):

@@ -113,12 +113,13 @@ class Suite:
             "type" not in _bound(ast.walk(whole))
         )
         whole = ast.Module([*self.setup, *self.body], [])
-        self._find_names(whole)
-        self._refuse_subclasses(list(ast.walk(whole)))
-        self._refuse_new_globals(whole)
-        self._refuse_running_results(list(ast.walk(whole)))
+        nodes = list(ast.walk(whole))
+        self._find_names(nodes)
+        self._refuse_subclasses(nodes)
+        self._refuse_new_globals(nodes)
+        self._refuse_running_results(nodes)
         if self.imports_by_name:
-            self._refuse_unknown_names(whole)
+            self._refuse_unknown_names(nodes)
 
     def source(self, node: ast.stmt) -> str:
         """Return the first line of a statement, for a reason."""
@@ -157,9 +158,8 @@ class Suite:
         if blind:
             raise ValueError(f"{blind[0]}: the program runs in another process")
 
-    def _refuse_unknown_names(self, whole: ast.Module) -> None:
+    def _refuse_unknown_names(self, nodes: list[ast.AST]) -> None:
         """Refuse names that nothing defines, if the tests import all that is the program's."""
-        nodes = list(ast.walk(whole))
         known = _bound(nodes) | set(dir(builtins)) | self.modules | set(self.libraries)
         known |= self.names | {SHARED, "__file__", "__name__", "__doc__", "__builtins__"}
         used = {n.id for n in nodes if isinstance(n, ast.Name)}
@@ -169,12 +169,8 @@ class Suite:
 
     def _refuse_subclasses(self, nodes: list[ast.AST]) -> None:
         """Refuse classes derived from the program's, but for exceptions, which are copied."""
-        ours = [
-            n for n in nodes if isinstance(n, ast.ImportFrom) and n.module in self.program_modules
-        ]
-        theirs = self.program_modules | _imported(ours) - {"*"}
-        own = _bound([n for n in nodes if n not in ours]) | {*dir(builtins)}
-        own |= self.modules | set(self.libraries)
+        own, imported = self._own_names(nodes)
+        theirs = self.program_modules | imported - {"*"}
         for node in (n for n in nodes if isinstance(n, ast.ClassDef)):
             for base in node.bases:
                 root = base.value if isinstance(base, ast.Attribute) else base
@@ -186,9 +182,18 @@ class Suite:
                         "another process"
                     )
 
-    def _refuse_new_globals(self, whole: ast.Module) -> None:
+    def _own_names(self, nodes: list[ast.AST]) -> tuple[set[str], set[str]]:
+        """Return the names that are the tests' or a library's, and those of the program's."""
+        ours, others = list[ast.AST](), list[ast.AST]()
+        for node in nodes:
+            of_program = isinstance(node, ast.ImportFrom) and node.module in self.program_modules
+            (ours if of_program else others).append(node)
+        own = _bound(others) | {*dir(builtins)} | self.modules | set(self.libraries)
+        return own, _imported(ours)
+
+    def _refuse_new_globals(self, nodes: list[ast.AST]) -> None:
         """Refuse ``solution.LIMIT = 5`` and ``time.time = f``: the program would not see it."""
-        for node in ast.walk(whole):
+        for node in nodes:
             if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
                 root = node.value
                 if not isinstance(root, ast.Name):
@@ -209,11 +214,7 @@ class Suite:
         calls = [n for n in nodes if isinstance(n, ast.Call) and full_name(n) in _RUNNERS]
         if not calls:
             return
-        ours = [
-            n for n in nodes if isinstance(n, ast.ImportFrom) and n.module in self.program_modules
-        ]
-        own = _bound([n for n in nodes if n not in ours]) | {*dir(builtins)}
-        own |= self.modules | set(self.libraries)
+        own, _ = self._own_names(nodes)
         theirs = {n.id for n in nodes if isinstance(n, ast.Name)} - own
         theirs |= self.program_modules | {"candidate", self.entry_point or "candidate"}
         assigned = [n for n in nodes if isinstance(n, ast.Assign | ast.NamedExpr | ast.For)]
@@ -308,8 +309,7 @@ class Suite:
             if len(parameters.posonlyargs + parameters.args) > len(parameters.defaults):
                 raise ValueError("tests with check(candidate) need entry_point, its name")
 
-    def _find_names(self, whole: ast.Module) -> None:
-        nodes = list(ast.walk(whole))
+    def _find_names(self, nodes: list[ast.AST]) -> None:
         self.modules = {
             n.value.id
             for n in nodes

@@ -31,7 +31,7 @@ from .library import (
     class_of,
     compare_sizes,
     forward,
-    is_callable,
+    forwarded,
     is_instance,
     is_subclass,
     note_settings,
@@ -329,7 +329,8 @@ class Builtins(dict[str, Any]):
         names = ("__import__", "__build_class__")
         super().__init__({name: getattr(builtins, name) for name in names})
         self.update({CLASS_OF: class_of, OPERATE: operate})
-        self.update(callable=is_callable, isinstance=is_instance, issubclass=is_subclass)
+        self.update(callable=forwarded("builtins", "callable"))
+        self.update(isinstance=is_instance, issubclass=is_subclass)
         self._find = find
 
     def __missing__(self, name: str) -> Any:

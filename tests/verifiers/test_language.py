@@ -105,12 +105,12 @@ def test_the_same_again_and_again_here_in_threads_and_elsewhere() -> None:
         "from assay.verifiers.text.language import detect_language\n"
         f"print([detect_language(text) for text in {list(SENTENCES.values())!r}])"
     )
-    told = subprocess.run(
+    printed = subprocess.run(
         [sys.executable, "-c", code],
         env={"PYTHONHASHSEED": "7", "PATH": "/usr/bin", "PYTHONIOENCODING": "utf-8"},
         capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
-    assert told == f"{[detect_language(text) for text in SENTENCES.values()]}\n"
+    assert printed == f"{[detect_language(text) for text in SENTENCES.values()]}\n"
 
 
 EN, ZH, DE = SENTENCES["en"], SENTENCES["zh"], SENTENCES["de"]

@@ -505,6 +505,14 @@ def is_balanced(text: str) -> bool:
     return braces == 0
 
 
+_MINUS = re.compile(r"(?<=[)}\w])-")
+
+
+def split_terms(text: str) -> list[str]:
+    """Split a sum into its terms, each with its minus, outside all brackets."""
+    return split_top(_MINUS.sub("+-", text), "+")
+
+
 def split_top(text: str, separators: str) -> list[str]:
     """Split a text at separators outside all brackets."""
     parts, start, depth, i = [], 0, 0, 0

@@ -8,7 +8,7 @@ from typing import Any
 from .expression import read_expression
 from .formula import names
 from .identity import constant_value
-from .latex import split_top
+from .latex import split_terms
 from .parsed_answer import Kind, ParsedAnswer, parse_answer
 
 _TERM = re.compile(
@@ -17,7 +17,6 @@ _TERM = re.compile(
     re.DOTALL,
 )
 _LEFT = re.compile(r"(?:[A-Za-z]|\\vec\{[a-z]\}|\(x,y(?:,z)?\))(?:\([a-z]\))?=")
-_MINUS = re.compile(r"(?<=[)}\w])-")
 _CLOSE = 1e-30
 
 _Vector = list[Any]
@@ -47,9 +46,8 @@ def is_flat(text: str) -> bool:
 
 def _sum(text: str) -> list[str]:
     """Return the components of a sum of vectors with factors; empty if it is none."""
-    text = _MINUS.sub("+-", _LEFT.sub("", text, count=1))
     found: list[list[str]] = []
-    for term in split_top(text, "+"):
+    for term in split_terms(_LEFT.sub("", text, count=1)):
         factor = _TERM.fullmatch(term)
         vector = parse_answer(factor["vector"]) if factor else None
         if factor is None or vector is None or vector.mark not in {"()", _column(vector)}:

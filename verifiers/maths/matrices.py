@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .latex import split_top
+from .latex import split_terms
 
 _TOKEN = re.compile(
     r"\^(?:\{(?P<raised>-?(?:1|T)|\\top|\\intercal)\}|(?P<bare>T|\\top|\\intercal))"
@@ -14,7 +14,6 @@ _TOKEN = re.compile(
 _FACTOR = re.compile(
     r"([-+]?(?:\\frac\{[a-z\d]{1,9}\}\{[a-z\d]{1,9}\}|\\(?:alpha|beta|lambda|mu)(?![A-Za-z])|[a-z\d./])*)"
 )
-_MINUS = re.compile(r"(?<=[)}\w])-")
 _ALWAYS = frozenset("ABCDX")
 """Letters that name no quantity of physics: of two of them, one inverted, the order counts."""
 _MOST = 200
@@ -54,7 +53,7 @@ def _is_ordered(product: tuple[_Letter, ...]) -> bool:
 def _terms(text: str) -> _Terms | None:
     """Return the factor of each product of a sum; ``None`` if it is no sum of products."""
     found: _Terms = {}
-    for term in split_top(_MINUS.sub("+-", text), "+"):
+    for term in split_terms(text):
         factor = _FACTOR.match(term)
         product = _product(term[factor.end() :] if factor else term)
         if product is None:

@@ -63,10 +63,11 @@ def environment(
         rule = SplitRule(test_share, split_salt)
         _refuse_signature(id, make_task, "a row" if rows is not None else "a random generator")
         summary = (make_task.__doc__ or "").strip().partition("\n")[0]
+        judge = _judge(rubric, test_share)
         if rows is None:
-            build = _over_a_generator(id, make_task, rubric, rule)
+            build = _over_a_generator(id, make_task, judge, rule)
         else:
-            build = _over_rows(id, rows, make_task, rubric, rule)
+            build = _over_rows(id, rows, make_task, judge, rule)
         build.__qualname__ = make_task.__qualname__
         register(id, build, summary=summary, module=make_task.__module__)
         return make_task
@@ -161,10 +162,8 @@ def register_rows(
 
 
 def _over_a_generator(
-    name: str, make_task: Callable[..., Task], rubric: VerifierLike, rule: SplitRule
+    name: str, make_task: Callable[..., Task], judge: Verifier, rule: SplitRule
 ) -> Callable[..., TextEnv]:
-    judge = _judge(rubric, rule.test_share)
-
     def build(split: Split = "train", seed: int = 0, render_mode: str | None = None) -> TextEnv:
         source = Generated(make_task, name=name, split=split, seed=seed, **rule._asdict())
         return TextEnv(source, judge, name=name, render_mode=render_mode)
@@ -173,9 +172,9 @@ def _over_a_generator(
 
 
 def _over_rows(
-    name: str, rows: Table, to_task: Callable[[Row], Task], rubric: VerifierLike, rule: SplitRule
+    name: str, rows: Table, to_task: Callable[[Row], Task], judge: Verifier, rule: SplitRule
 ) -> Callable[..., TextEnv]:
-    judge, rows = _judge(rubric, rule.test_share), frame_rows(rows)
+    rows = frame_rows(rows)
     if isinstance(rows, Mapping) and (not rows or set(rows) - {"train", "test"}):
         raise ValueError(f"{name}: rows by split are 'train' and 'test', got {sorted(rows)}")
     if not isinstance(rows, str | Path | Iterable):

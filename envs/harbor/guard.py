@@ -57,7 +57,7 @@ import json, os, sys
 sys.path[:0] = [{here!r}]
 import _assay.candidate_modules as serve
 sys.path.remove({here!r})
-serve.main({fd}, {arrays})
+serve.main({fd}, {libraries})
 """
 
 
@@ -184,13 +184,14 @@ class Guard:
     def _start(self) -> Any:
         from _assay.channel import Peer  # type: ignore[import-not-found]
         from _assay.tester import _may  # type: ignore[import-not-found]
-        from _assay.wire import ARRAYS  # type: ignore[import-not-found]
+        from _assay.wire import LIBRARIES  # type: ignore[import-not-found]
 
         ours, theirs = socket.socketpair()
         numpy = importlib.util.find_spec("numpy")
-        ARRAYS[:] = [numpy is not None and not isinstance(numpy.loader, RemoteLoader)] * 2
+        if numpy is not None and not isinstance(numpy.loader, RemoteLoader):
+            LIBRARIES.add("numpy")
         self.place = os.getcwd(), self.environment(os.environ)
-        code = _CANDIDATE.format(here=HERE, fd=theirs.fileno(), arrays=ARRAYS[0])
+        code = _CANDIDATE.format(here=HERE, fd=theirs.fileno(), libraries=[*LIBRARIES])
         self.process = subprocess.Popen(
             [sys.executable, "-s", "-c", code],
             pass_fds=[theirs.fileno()],

@@ -16,6 +16,7 @@ _MODULES = (  # each after those that it imports
     "fork_hooks",
     "wire",
     "child",
+    "arrays",
     "values",
     "exceptions",
     "remote",

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from .channel import Peer, PeerGone
 from .child import COMPILE_ERRORS, PEER_FD, REPORT_FD, flush, load, sentence, show
-from .wire import ARRAYS, decode, encode
+from .wire import LIBRARIES, decode, encode
 
 
 class LoadFailed(Exception):
@@ -42,7 +42,8 @@ def serve(code: bytes, request: dict[str, Any]) -> NoReturn:
     """Load a program and do what the tests' process asks for, until it closes the socket."""
     peer = Peer(PEER_FD, None)
     try:
-        _, ARRAYS[1], *shared = peer.receive()  # until then the tests do what needs no program
+        _, libraries, *shared = peer.receive()  # until then the tests do what needs no program
+        LIBRARIES.update(libraries)
     except PeerGone:
         os._exit(0)
     try:

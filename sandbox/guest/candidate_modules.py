@@ -16,12 +16,12 @@ from typing import Any
 
 from .candidate import answer_requests, encoded
 from .channel import Peer
-from .wire import ARRAYS
+from .wire import LIBRARIES
 
 
-def main(socket: int, arrays: bool) -> None:
+def main(socket: int, libraries: list[str]) -> None:
     """Do what the tests' process asks for, until it closes the socket."""
-    ARRAYS[:] = arrays, arrays
+    LIBRARIES.update(libraries)
     peer = Peer(socket, None)
 
     def find(keys: list[str]) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from .remote import (
     set_origin,
 )
 from .values import decode_standard, encode_standard, is_kin, stays
-from .wire import ARRAYS, content, decode, encode
+from .wire import content, decode, encode
 
 LARGEST_MESSAGE = 64 << 20
 
@@ -424,8 +424,6 @@ class Peer:
             raise refused(f"{operation} is not allowed on this object")
         if operation == "call":
             positional, keywords = args
-            if ARRAYS[1] > ARRAYS[0]:  # they came as arrays, and go back as lists
-                data = tuple(map(self.encode, args))
             result = target(*positional, **keywords)
             self.returned = result
             reply = [self.encode(result)]

@@ -81,6 +81,8 @@ def update(old: Any, new: Any) -> None:
         old.extend(new)
     elif type(old).__name__ == "ndarray" and (old.dtype, old.shape) == (new.dtype, new.shape):
         old[...] = new
+    elif type(old).__name__ in ("DataFrame", "Series"):
+        old._update_inplace(new)
     elif hasattr(old, "__dict__"):  # of a class that both sides have
         vars(old).clear()
         vars(old).update(vars(new))

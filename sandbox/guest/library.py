@@ -142,7 +142,7 @@ def forward() -> None:
 
 
 _COMPARE = {
-    "numpy": ("allclose", "array_equiv", "isclose"),
+    "numpy": ("allclose", "array_equiv", "equal", "isclose", "not_equal"),
     "numpy.testing": (
         *("assert_allclose", "assert_almost_equal", "assert_approx_equal", "assert_array_equal"),
         *("assert_array_almost_equal", "assert_array_less", "assert_equal"),
@@ -181,12 +181,28 @@ def _is_empty(value: Any) -> bool:
         return False
 
 
+_SIZED = frozenset({"ndarray", "Series", "DataFrame", "Index"})
+
+
 def operate(name: str, one: Any, other: Any) -> Any:
-    """Compare or subtract for the tests: of an empty result nothing differs from an array."""
-    arrays = [v for v in (one, other) if type(v).__name__ == "ndarray"]
-    if arrays and _is_empty(one) != _is_empty(other):
+    """Compare or subtract for the tests: an empty result, or a missing value, equals no other.
+
+    An object of the program with a method ``equals`` equals no table of the tests.
+    """
+    if name == "equals":
+        claimed = isinstance(one, Remote) and type(other).__name__ in _SIZED
+        return False if claimed else one.equals(other)
+    if not _SIZED.isdisjoint((type(one).__name__, type(other).__name__)) and _is_empty(
+        one
+    ) != _is_empty(other):
         raise AssertionError("one is empty, and the other is not")
-    return getattr(operator, name)(one, other)
+    result = getattr(operator, name)(one, other)
+    if type(result).__name__ not in ("Series", "DataFrame"):
+        return result
+    if name == "sub":  # Int64, say
+        masked = str(getattr(result, "dtype", ""))[:1].isupper() and result.hasnans
+        return result.astype(object) if masked else result
+    return result.fillna(name == "ne")  # all() and any() leave out what is missing
 
 
 def forwarded(module: str, name: str) -> Callable[..., Any]:

@@ -33,6 +33,15 @@ _LIBRARIES = {
 }
 """What tests compare with, also where they forgot to import it: never the program's."""
 
+_ARRAYS = {
+    "numpy": re.compile(
+        r"\b(?:np|pd)\.|\b(?:numpy|pandas)\b"
+        r"|\.(?:shape|dtype|ndim|tolist|all|any|astype|iloc|loc|columns)\b"
+    ),
+    "pandas": re.compile(r"\bpd\.|\bpandas\b|\.(?:iloc|loc|columns)\b"),
+}
+"""What names a library, or an attribute of its values, in tests."""
+
 _BLIND = re.compile(
     r"\bassert(?:Logs|Warns)|\bbuiltins\.input\b|\baddHandler(?=\()|\bcatch_warnings(?=\(record=True)"
     r"|\bsimplefilter(?=\(\s*['\"]error)|\bglobals\(\)(?=\[[^\]\n]*\]\s*=(?!=))"
@@ -95,7 +104,7 @@ class Suite:
     def __init__(self, setup: str, tests: str, entry_point: str | None) -> None:
         self.entry_point = entry_point
         self.text = f"{setup}\n{tests}"
-        self.names_numpy = "np." in self.text or "numpy" in self.text
+        self.array_libraries = [name for name, sign in _ARRAYS.items() if sign.search(self.text)]
         self.lines = tests.splitlines()
         self.setup = ast.parse(setup, "setup.py").body
         body = ast.parse(tests, "tests.py").body
@@ -242,7 +251,7 @@ class Suite:
         """Compile a statement. CLASS_OF asks for classes; OPERATE guards NumPy's operators."""
         if self._asks_for_classes:
             statement = _Classes().visit(statement)
-        if self.names_numpy:
+        if self.array_libraries:
             statement = _Operators().visit(statement)
         return compile(ast.Module([statement], []), "tests.py", "exec", dont_inherit=True)
 
@@ -368,7 +377,7 @@ class _Classes(ast.NodeTransformer):
 
 
 class _Operators(ast.NodeTransformer):
-    """``a == b``, ``a != b`` and ``a - b`` become calls: to NumPy an empty array is like any."""
+    """``a == b``, ``a != b``, ``a - b`` and ``a.equals(b)`` become calls of OPERATE."""
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         """Replace what is inside, then the node."""
@@ -378,6 +387,8 @@ class _Operators(ast.NodeTransformer):
                 name = "eq" if isinstance(operation, ast.Eq) else "ne"
             case ast.BinOp(one, ast.Sub(), other):
                 name = "sub"
+            case ast.Call(ast.Attribute(one, "equals"), [other], []):
+                name = "equals"
             case _:
                 return node
         call = ast.Call(ast.Name(OPERATE, ast.Load()), [ast.Constant(name), one, other], [])

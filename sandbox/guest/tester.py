@@ -40,7 +40,7 @@ from .library import (
 from .pytest_stub import Failed, stand_in
 from .remote import Remote
 from .suite import CLASS_OF, OPERATE, SHARED, Suite
-from .wire import ARRAYS
+from .wire import LIBRARIES
 
 CANDIDATE_GONE = 77
 """Exit code of the tests' process where the candidate's ended under it."""
@@ -212,10 +212,12 @@ class Runner:
             forward()
         note_settings(suite.text, self.peer.settings)
         vars(unittest.case)["isinstance"] = is_instance
-        if suite.names_numpy:
+        for name in suite.array_libraries:
             with contextlib.suppress(ImportError):
-                compare_sizes("testing" in suite.text)
-                ARRAYS[0] = True
+                importlib.import_module(name)
+                LIBRARIES.add(name)
+        if LIBRARIES:
+            compare_sizes("testing" in suite.text)
         sys.modules["tests"] = module
         sys.modules["pytest"] = stand_in()
         for name in suite.modules:
@@ -235,7 +237,7 @@ class Runner:
         """Find the program's global of this name, if any. The first request starts it."""
         if not self.started:
             self.started = True
-            self.peer.send(["load", ARRAYS[0], *self.peer.shared])
+            self.peer.send(["load", [*LIBRARIES], *self.peer.shared])
             hello = self.peer.receive()
             if hello[0] != "ready":
                 self.report.write(failed=[str(part) for part in hello[1:3]])

@@ -7,11 +7,10 @@ are the standard library's.
 from __future__ import annotations
 
 import importlib
-import re
 from collections.abc import Callable
 from typing import Any
 
-from .wire import ARRAYS
+from .arrays import decode_library, encode_library
 
 _Convert = Callable[[Any], Any]
 
@@ -26,7 +25,6 @@ _OVERRIDES = frozenset(
         *("len", "bool", "iter", "getitem", "contains", "call", "enter", "await", "format"),
     )
 )
-_DTYPE = re.compile(r"[<>|=][biufcSUmM]\d+(\[\w+\])?")
 PROGRAMS = ("candidate", "__main__")
 """Modules of the program's own classes."""
 
@@ -55,7 +53,7 @@ def encode_standard(value: Any, kind: type, encode: _Convert) -> Any:
         return {"UUID": value.hex}
     elif module == "array" and name == "array":
         return {"array": [value.typecode, encode(value.tolist())]}
-    return None
+    return encode_library(value, kind, encode)
 
 
 def decode_standard(tag: str, data: Any, decode: _Convert) -> Any:
@@ -79,9 +77,6 @@ def decode_standard(tag: str, data: Any, decode: _Convert) -> Any:
         return importlib.import_module("uuid").UUID(hex=str(data))
     if tag == "array":
         return importlib.import_module("array").array(str(data[0]), decode(data[1]))
-    if tag == "ndarray" and ARRAYS[1] and _DTYPE.fullmatch(data[0]):
-        numpy = importlib.import_module("numpy")
-        return numpy.ndarray(tuple(data[1]), data[0], bytearray.fromhex(data[2]))
     collections = importlib.import_module("collections")
     if tag == "deque":
         return collections.deque(decode(data[0]), data[1])
@@ -89,7 +84,7 @@ def decode_standard(tag: str, data: Any, decode: _Convert) -> Any:
         return getattr(collections, tag)(_items(data, decode))
     if tag == "defaultdict":
         return collections.defaultdict(decode(data[0]), _items(data[1], decode))
-    raise ValueError(f"unknown tag {tag!r}")
+    return decode_library(tag, data, decode)
 
 
 def _pairs(value: Any, encode: _Convert) -> list[Any]:

@@ -22,9 +22,8 @@ Export = Callable[[Any], Any]
 Import = Callable[[str, Any], Any]
 """Turns a tag that is not plain, and its content, back into a value, or raises ValueError."""
 
-ARRAYS = [False, False]
-"""Whether NumPy's arrays stay arrays on their way out, and in: both ends have NumPy. To tests they
-go as lists: with an empty array of the right shape, ``(f(x) == y).all()`` holds of every ``y``."""
+LIBRARIES: set[str] = set()
+"""Which of NumPy and pandas both ends use: their values stay what they are (:mod:`.arrays`)."""
 
 _LARGE = 1 << 63
 _TYPES: dict[str, type] = {
@@ -45,8 +44,8 @@ def encode(value: Any, export: Export = _no_export, depth: int = 0) -> Any:
     """Turn a value into JSON.
 
     Args:
-        value: any value. NumPy values are sent as what their ``tolist`` gives, but for
-            :data:`ARRAYS`, and, without ``export``, a subclass of a plain type as its content.
+        value: any value. Without ``export``, or unless both ends use NumPy, its values are sent as
+            what their ``tolist`` gives; without it, a subclass of a plain type as its content.
         export: called for values that are not plain.
         depth: nesting so far.
 
@@ -80,9 +79,8 @@ def _encode_rare(value: Any, kind: type, export: Export, depth: int) -> Any:
             return {kind.__name__: encoder(value)}
     if isinstance(value, type) and _TYPES.get(value.__name__) is value:
         return {"type": value.__name__}
-    if kind.__module__.partition(".")[0] == "numpy" and hasattr(value, "tolist"):
-        if ARRAYS[0] and kind.__name__ == "ndarray" and value.dtype.kind in "biufcSUmM":
-            return {"ndarray": [value.dtype.str, list(value.shape), value.tobytes().hex()]}
+    lists = export is _no_export or "numpy" not in LIBRARIES
+    if lists and kind.__module__.partition(".")[0] == "numpy" and hasattr(value, "tolist"):
         plain = value.tolist()
         if type(plain) is not kind:
             return encode(plain, export, depth + 1)

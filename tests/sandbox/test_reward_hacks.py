@@ -123,6 +123,14 @@ def numpy_box() -> Iterator[Sandbox]:
         yield found
 
 
+@pytest.fixture(scope="module")
+def tables_box() -> Iterator[Sandbox]:
+    pytest.importorskip("pandas")
+    limits = Limits(memory_mib=1024)
+    with Sandbox(backend="bwrap", slots=1, preload=["pandas"], limits=limits) as found:
+        yield found
+
+
 @pytest.mark.bwrap
 @pytest.mark.parametrize(
     "compare",
@@ -164,19 +172,82 @@ def test_nothing_is_close_to_no_number(numpy_box: Sandbox, compare: str) -> None
         ("def f(a): return []", "assert not (f(np.array([1])) != np.array([5])).any()", False),
         ("def f(a): return np.zeros((0, 2))", "assert (f(0) == np.array([5, 6])).all()", False),
         (
-            "import sys\nfor m in [*sys.modules.values()]:\n"
-            "    if hasattr(m, 'ARRAYS'): m.ARRAYS[0] = True\n"
-            "def f(a): return np.zeros((0, 2))",
-            "assert (f(0) == np.array([5, 6])).all()",
+            "class E(np.ndarray):\n    def __eq__(self, other): return np.ones(1, bool)\n"
+            "def f(a): return np.zeros(1).view(E)",
+            "assert (f(0) == np.array([5])).all()",
             False,
+        ),
+        (
+            "class E:\n    def __len__(self): E.n -= 1; return E.n > 0\n"
+            "    def __getitem__(self, i): return [3][i if E.n > 0 else 1]\n"
+            "def f(a): E.n = 3; return E()",
+            "assert np.all(np.equal(f(1), 5))",
+            False,
+        ),
+        ("def f(a): return np.array([])", "assert np.all(np.equal(f(1), 5))", False),
+        ("def f(a): return np.array(a) * 2", "assert f([1, 2]).shape == (2,)", True),
+        (
+            "def f(a): return np.array(a)",
+            "assert f([1]).tolist() == [1] and f([1]).sum() == 1",
+            True,
+        ),
+        ("def f(a): return np.mean(a)", "assert isinstance(f([1, 2]), np.floating)", True),
+        ("def f(a, t): return np.array(a, t).dtype", "assert f([1], np.int8) == np.int8", True),
+        ("def f(g): return g(np.ones(2))", "assert np.allclose(f(np.exp), np.e)", True),
+        ("def f(a): a += 1", "a = np.zeros(2)\nf(a)\nassert (a == 1).all()", True),
+        (
+            "def f(a): raise ValueError(np.int8(3))",
+            "try: f(1)\nexcept ValueError as e: a = e\nassert str(a) == '3'",
+            True,
         ),
     ],
 )
-def test_arrays_reach_the_program_and_return_as_lists(
+def test_arrays_travel_whole_and_an_empty_one_equals_no_other(
     numpy_box: Sandbox, code: str, tests: str, solved: bool
 ) -> None:
     given = "import numpy as np\n"
     assert numpy_box.check_tests(given + code, given + tests).solved is solved
+
+
+TABLE = "pd.DataFrame({'k': pd.Categorical(['a', 'b']), 't': pd.to_datetime(['2024-01-02'] * 2)})"
+
+
+@pytest.mark.bwrap
+@pytest.mark.parametrize(
+    ("code", "tests", "solved"),
+    [
+        (f"def f(d): return {TABLE}", f"pd.testing.assert_frame_equal(f(0), {TABLE})", True),
+        (f"def f(d): return {TABLE}", f"assert f(0).equals({TABLE})", True),
+        ("def f(d): return d.columns", f"assert f({TABLE}).tolist() == ['k', 't']", True),
+        (
+            "def f(d): return d['t'].iloc[0]",
+            f"assert f({TABLE}) == pd.Timestamp('2024-01-02')",
+            True,
+        ),
+        ("def f(d): return d.set_index(['k', 't']).index", f"assert f({TABLE}).nlevels == 2", True),
+        ("def f(d): d['n'] = 1", f"d = {TABLE}\nf(d)\nassert (d['n'] == 1).all()", True),
+        (
+            "def f(n): return pd.Series([1, None], pd.date_range('2024', periods=n, tz='UTC'))",
+            "r = f(2)\nassert r.index.freq == 'D' and r.index.tz and pd.isna(r.iloc[1])",
+            True,
+        ),
+        ("def f(d): return pd.Series([], dtype=float)", "assert (f(0) == 5).all()", False),
+        ("def f(d): return pd.Series([pd.NA], dtype='Int8')", "assert (f(0) == 5).all()", False),
+        (
+            "def f(d): return pd.Series([pd.NA], dtype='Int8')",
+            "assert (abs(f(0) - 5) < 1).all()",
+            False,
+        ),
+        (
+            "class E(pd.DataFrame):\n    def equals(*_): return True\ndef f(d): return E()",
+            f"assert f(0).equals({TABLE})",
+            False,
+        ),
+    ],
+)
+def test_tables_travel_whole(tables_box: Sandbox, code: str, tests: str, solved: bool) -> None:
+    given = "import pandas as pd\n"
+    assert tables_box.check_tests(given + code, given + tests).solved is solved
 
 
 def test_an_array_of_the_programs_is_no_address_in_the_tests(box: Sandbox) -> None:

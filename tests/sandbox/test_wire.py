@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.sandbox.grading.compare import check_tolerance, same_lines, same_output, same_value
-from assay.sandbox.guest import values, wire
+from assay.sandbox.guest import arrays, wire
 from assay.sandbox.guest.channel import Peer, PeerGone
 from assay.sandbox.guest.copies import update
 from assay.sandbox.guest.wire import decode, encode
@@ -294,8 +294,8 @@ def test_arrays_stay_arrays_where_both_ends_have_numpy(monkeypatch) -> None:
     numpy = pytest.importorskip("numpy")
     peer = Peer(-1, None)
     assert peer.decode(peer.encode(numpy.array([1, 2]))) == [1, 2]
-    monkeypatch.setattr(wire, "ARRAYS", [True, True])
-    monkeypatch.setattr(values, "ARRAYS", wire.ARRAYS)
+    monkeypatch.setattr(wire, "LIBRARIES", {"numpy"})
+    monkeypatch.setattr(arrays, "LIBRARIES", wire.LIBRARIES)
     for array in (
         *(numpy.zeros((0, 3)), numpy.array(3.0), numpy.arange(6).reshape(2, 3).T),
         *(numpy.array(["ab", "c"]), numpy.array(["2024-01-02"], "M8[D]"), numpy.array([True])),
@@ -304,7 +304,16 @@ def test_arrays_stay_arrays_where_both_ends_have_numpy(monkeypatch) -> None:
         assert (type(found), found.flags.writeable) == (numpy.ndarray, True)
         assert (found.dtype, found.shape) == (array.dtype, array.shape)
         assert (found == array).all()
-    assert peer.decode(peer.encode(numpy.array([1, "a"], object))) == [1, "a"]
+    for value in (numpy.float32(0.5), numpy.datetime64("2024-01-02"), numpy.str_("a")):
+        found = peer.decode(peer.encode(value))
+        assert (type(found), found) == (type(value), value)
+    objects = peer.decode(peer.encode(numpy.array([[1, "a"]], object)))
+    assert (objects.dtype, objects.tolist()) == (object, [[1, "a"]])
+    assert peer.decode({"ndarray": ["|b1", [2], "0200"]}).tobytes() == b"\1\0"
+    assert peer.decode(peer.encode(numpy.dtype("f4"))) == numpy.float32
+    assert peer.decode(peer.encode(numpy.float32)) is numpy.float32
+    with pytest.raises(PeerGone):
+        peer.decode({"numpy class": "load"})
     old = numpy.zeros(2)
     update(old, numpy.ones(3))
     assert old.tolist() == [0, 0]

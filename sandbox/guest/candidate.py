@@ -8,7 +8,7 @@ import types
 from typing import Any, NoReturn
 
 from .channel import Peer, PeerGone
-from .child import COMPILE_ERRORS, PEER_FD, REPORT_FD, flush, load, sentence, show
+from .child import COMPILE_ERRORS, PEER_FD, REPORT_FD, SHARED_FOLDER, flush, load, sentence, show
 from .wire import LIBRARIES, decode, encode
 
 
@@ -42,8 +42,12 @@ def serve(code: bytes, request: dict[str, Any]) -> NoReturn:
     """Load a program and do what the tests' process asks for, until it closes the socket."""
     peer = Peer(PEER_FD, None)
     try:
-        _, libraries, *shared = peer.receive()  # until then the tests do what needs no program
+        # Until then the tests do what needs no program.
+        _, libraries, shares_files, *shared = peer.receive()
         LIBRARIES.update(libraries)
+        if shares_files:
+            os.umask(0)
+            os.chdir(SHARED_FOLDER)
     except PeerGone:
         os._exit(0)
     try:

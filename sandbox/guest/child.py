@@ -28,6 +28,9 @@ REPORT_FD = 3
 PEER_FD = 4
 """The socket between a candidate and its tests."""
 
+SHARED_FOLDER = "work"
+"""The working directory in the temporary folder, if tests look at a program's files."""
+
 _TMP = "/tmp"  # noqa: S108 - the sandbox's own
 
 _ENVIRONMENT = {

@@ -42,6 +42,9 @@ _ARRAYS = {
 }
 """What names a library, or an attribute of its values, in tests."""
 
+_FILES = re.compile(r"\bopen\(|\bos\.|\b(?:pathlib|shutil|glob|sqlite3)\b|\.read_[a-z]+\(")
+"""What may look at the files of a program."""
+
 _BLIND = re.compile(
     r"\bassert(?:Logs|Warns)|\bbuiltins\.input\b|\baddHandler(?=\()|\bcatch_warnings(?=\(record=True)"
     r"|\bsimplefilter(?=\(\s*['\"]error)|\bglobals\(\)(?=\[[^\]\n]*\]\s*=(?!=))"
@@ -51,6 +54,9 @@ _BLIND = re.compile(
     r"|(?<![\w.])(?:mock\.)?patch\(\s*['\"](?!time\.sleep\b)[\w.]+"
     r"|(?<![\w.])(?:mock\.)?patch\.(?:object|multiple|dict)"
     r"\((?!\s*time,\s*['\"]sleep\b)\s*[\w.'\"]+"
+    # What may run the files of a program.
+    r"|\b(?:subprocess\.(?:run|Popen|call|check_\w+)|os\.(?:system|popen))(?=\()"
+    r"|\brun_path\b|\bspec_from_file_location\b|\ballow_pickle\s*=\s*True\b"
     # What a program may read of its process; variables of libraries are only the tests'.
     r"|\bos\.chdir(?=\()"
     r"|\bsys\.argv(?=(?:\[[^\]\n]*\])?\s*\+?=(?!=)|\.(?:append|extend|insert)\()"
@@ -67,6 +73,7 @@ _CAPTURES = re.compile(r"\bredirect_std\w+(?=\()|\bsys\.std(?:out|err)(?=\s*=|['
 _RUNNERS = frozenset(
     (
         *("eval", "exec", "compile", "joblib.load", "pandas.read_pickle", "yaml.unsafe_load"),
+        *("shelve.open", "torch.load"),
         *(f"{m}.load{s}" for m in ("pickle", "marshal", "dill", "cloudpickle") for s in ("", "s")),
     )
 )
@@ -105,6 +112,7 @@ class Suite:
         self.entry_point = entry_point
         self.text = f"{setup}\n{tests}"
         self.array_libraries = [name for name, sign in _ARRAYS.items() if sign.search(self.text)]
+        self.reads_files = bool(_FILES.search(self.text))
         self.lines = tests.splitlines()
         self.setup = ast.parse(setup, "setup.py").body
         body = ast.parse(tests, "tests.py").body
@@ -226,6 +234,7 @@ class Suite:
         own, _ = self._own_names(nodes)
         theirs = {n.id for n in nodes if isinstance(n, ast.Name)} - own
         theirs |= self.program_modules | {"candidate", self.entry_point or "candidate"}
+        theirs |= {"open", "Path", "pathlib"}  # of files that may be the program's
         assigned = [n for n in nodes if isinstance(n, ast.Assign | ast.NamedExpr | ast.For)]
         for _ in range(3):  # b = f(x); c = b.strip()
             for node in assigned:
@@ -233,7 +242,7 @@ class Suite:
                     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                     theirs |= {name for target in targets for name in _names(target)}
         for call in calls:
-            reads_file = full_name(call).endswith((".load", ".read_pickle"))
+            reads_file = full_name(call).endswith((".load", ".read_pickle", ".open"))
             if reads_file or any(_names(arg) & theirs for arg in call.args):
                 raise ValueError(f"{ast.unparse(call):.100}: what the program gives would run here")
 

@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 
 from .cases import BadTests, Case, Collector, MissingFixture, skips
 from .channel import Peer, PeerGone
-from .child import PEER_FD, REPORT_FD, sentence, write_all
+from .child import PEER_FD, REPORT_FD, SHARED_FOLDER, sentence, write_all
 from .library import (
     class_of,
     compare_sizes,
@@ -73,6 +73,8 @@ def run_tests(text: bytes, request: dict[str, Any]) -> NoReturn:
         report.write(bad_tests=f"{type(error).__name__}: {error}")
         os._exit(0)
     report.write(total=len(suite.units) + len(suite.uncalled) or 1)
+    if suite.reads_files:
+        _share_folder()
     peer = Peer(PEER_FD, _may)
     try:
         Runner(suite, peer, report).run()
@@ -82,6 +84,31 @@ def run_tests(text: bytes, request: dict[str, Any]) -> NoReturn:
         report.write(test="gone", reason=f"the program ended before its tests did: {gone}")
         os._exit(CANDIDATE_GONE)
     os._exit(0)
+
+
+def _share_folder() -> None:
+    """Go where the program will be, to find and delete its files: never to import or make any.
+
+    What the tests made there a program could change, to have them expect what it gives.
+    """
+    folder = os.path.realpath(os.environ["TMPDIR"])
+    os.mkdir(os.path.join(folder, SHARED_FOLDER))
+    os.chdir(os.path.join(folder, SHARED_FOLDER))
+    os.chmod(".", 0o777)  # noqa: S103 - of two users
+    nothing = types.SimpleNamespace(find_spec=lambda *_: None, invalidate_caches=lambda: None)
+
+    def find_nothing(path: str) -> Any:
+        if os.path.realpath(path).startswith(folder):
+            return nothing
+        raise ImportError
+
+    def refuse(event: str, args: tuple[Any, ...]) -> None:
+        makes = event == "os.mkdir" or (event == "open" and (args[2] or 0) & os.O_CREAT)
+        if makes and not isinstance(args[0], int) and not os.path.isabs(os.fspath(args[0])):
+            raise PermissionError(f"{args[0]!r}: the program runs in another process")
+
+    sys.path_hooks.insert(0, find_nothing)
+    sys.addaudithook(refuse)
 
 
 def _may(operation: str, target: Any, args: list[Any]) -> bool:
@@ -237,7 +264,7 @@ class Runner:
         """Find the program's global of this name, if any. The first request starts it."""
         if not self.started:
             self.started = True
-            self.peer.send(["load", [*LIBRARIES], *self.peer.shared])
+            self.peer.send(["load", [*LIBRARIES], self.suite.reads_files, *self.peer.shared])
             hello = self.peer.receive()
             if hello[0] != "ready":
                 self.report.write(failed=[str(part) for part in hello[1:3]])

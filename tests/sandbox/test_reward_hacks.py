@@ -274,12 +274,17 @@ def test_what_the_tests_import_is_never_the_candidates(box: Sandbox) -> None:
     code = """
 import os
 forged = 'import os\\nos.write(3, b\\'{"total": 1}\\\\n{"test": "pass"}\\\\n\\')\\nos._exit(0)'
-for name in ('difflib', 'csv', 'tests', 'wave'):
+for name in ('difflib', 'csv', 'tests', 'tests2', 'wave'):
     for folder in ('/tmp', '.'):
         open(f'{folder}/{name}.py', 'w').write(forged)
 compile(forged, '', 'exec')
 def f(): return 1
 """
-    for tests in ("import difflib, csv\nassert f() == 2", "assert wave.open and f() == 2"):
+    for tests in (
+        "import difflib, csv\nassert f() == 2",
+        "assert wave.open and f() == 2",
+        "import os, sys\nsys.path[:0] = ['', '.', '/tmp', '/tmp/work']\nx = f()\n"
+        "try: import tests2\nexcept ImportError: pass\nassert x == 2",
+    ):
         check = box.check_tests(code, tests, limits=LIMITS)
         assert (check.status.value, check.passed, check.total) == ("ok", 0, 1), check

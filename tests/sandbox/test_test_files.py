@@ -85,8 +85,31 @@ def test_ways_to_write_a_test(box: Sandbox, tests: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "tests",
+    [
+        "import os\nsave('x')\nassert open('d/out.txt').read() == 'x' and os.listdir() == ['d']",
+        "import shutil, os\nsave('x')\nshutil.rmtree('d')\nassert not os.path.exists('d')\n"
+        "save('y')\nassert os.path.isfile('d/out.txt')",
+    ],
+)
+def test_tests_see_and_delete_the_programs_files(box: Sandbox, tests: str) -> None:
+    program = """
+import os
+def save(text):
+    os.makedirs('d', exist_ok=True)
+    with open('d/out.txt', 'w') as file: file.write(text)
+"""
+    assert box.check_tests(program, tests, limits=LIMITS).solved
+    assert not box.check_tests("def save(text): pass", tests, limits=LIMITS).solved
+
+
+@pytest.mark.parametrize(
     ("tests", "match"),
     [
+        ("path = 'in.txt'\nopen(path, 'w').close()\nassert add(1, 1) == 2", "another process"),
+        ("import os\nos.mkdir('d')\nassert add(1, 1) == 2", "another process"),
+        ("import subprocess\nassert subprocess.run(['python', 'main.py']) == add(1, 1)", "another"),
+        ("exec(open('a.py').read())\nassert add(1, 1) == 2", "would run here"),
         ("import no_such_module\nassert add(1, 1) == 2", "no_such_module"),
         ("from math import no_such\nassert add(1, 1) == 2", "no_such"),
         ("table = [1][5]\nassert add(1, 1) == 2", "IndexError"),

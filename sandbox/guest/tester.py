@@ -63,7 +63,7 @@ _RUNNING = (
 def run_tests(text: bytes, request: dict[str, Any]) -> NoReturn:
     """Hold the candidate against the tests, report each, and end with exit code 0."""
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    # The candidate can write to /tmp: what the tests import must never be looked for there.
+    _import_nothing(os.path.realpath(os.environ["TMPDIR"]))
     os.chdir("/")
     work = json.loads(text)
     report = Report()
@@ -86,15 +86,8 @@ def run_tests(text: bytes, request: dict[str, Any]) -> NoReturn:
     os._exit(0)
 
 
-def _share_folder() -> None:
-    """Go where the program will be, to find and delete its files: never to import or make any.
-
-    What the tests made there a program could change, to have them expect what it gives.
-    """
-    folder = os.path.realpath(os.environ["TMPDIR"])
-    os.mkdir(os.path.join(folder, SHARED_FOLDER))
-    os.chdir(os.path.join(folder, SHARED_FOLDER))
-    os.chmod(".", 0o777)  # noqa: S103 - of two users
+def _import_nothing(folder: str) -> None:
+    """Let no module be found in this folder, where the program can write."""
     nothing = types.SimpleNamespace(find_spec=lambda *_: None, invalidate_caches=lambda: None)
 
     def find_nothing(path: str) -> Any:
@@ -102,12 +95,25 @@ def _share_folder() -> None:
             return nothing
         raise ImportError
 
+    sys.path_hooks.insert(0, find_nothing)
+    sys.path_importer_cache.pop(folder, None)  # the guest started there
+
+
+def _share_folder() -> None:
+    """Go where the program will be, to find and delete its files, but to make none.
+
+    What the tests made there a program could change, to have them expect what it gives.
+    """
+    folder = os.path.join(os.environ["TMPDIR"], SHARED_FOLDER)
+    os.mkdir(folder)
+    os.chdir(folder)
+    os.chmod(folder, 0o777)  # noqa: S103 - of two users
+
     def refuse(event: str, args: tuple[Any, ...]) -> None:
         makes = event == "os.mkdir" or (event == "open" and (args[2] or 0) & os.O_CREAT)
         if makes and not isinstance(args[0], int) and not os.path.isabs(os.fspath(args[0])):
             raise PermissionError(f"{args[0]!r}: the program runs in another process")
 
-    sys.path_hooks.insert(0, find_nothing)
     sys.addaudithook(refuse)
 
 

@@ -77,10 +77,10 @@ class Errors:
 
     def _has_methods(self, kind: type) -> bool:
         return self._peer.trusting and any(
-            callable(member) or isinstance(member, property)
+            callable(member) or not name.startswith("__")
             for base in kind.__mro__
             if base.__module__ in PROGRAMS
-            for member in vars(base).values()
+            for name, member in vars(base).items()
         )
 
     def describe(self, error: BaseException, causes: int = 0) -> list[Any]:

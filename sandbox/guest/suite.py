@@ -79,6 +79,15 @@ _RUNNERS = frozenset(
 )
 """Functions that run, or may run, what they are given."""
 
+_CONTAINERS = frozenset(
+    {
+        *("list", "dict", "set", "bytearray", "deque", "defaultdict", "Counter", "OrderedDict"),
+        *("np", "numpy", "pd", "pandas", "collections"),
+    }
+)
+_DISPLAYS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+"""How tests make what goes to the program as a copy."""
+
 _PATCHED = frozenset({"builtins", "datetime", "os", "random", "requests", "subprocess", "time"})
 """Modules that tests change to steer the program."""
 
@@ -133,6 +142,7 @@ class Suite:
         nodes = list(ast.walk(whole))
         self._find_names(nodes)
         self._refuse_subclasses(nodes)
+        self._refuse_identity(nodes)
         self._refuse_new_globals(nodes)
         self._refuse_running_results(nodes)
         if self.imports_by_name:
@@ -185,9 +195,15 @@ class Suite:
             raise ValueError(f"NameError: nothing defines {unknown[0]!r}")
 
     def _refuse_subclasses(self, nodes: list[ast.AST]) -> None:
-        """Refuse classes derived from the program's, but for exceptions, which are copied."""
+        """Refuse classes derived from the program's, but for exceptions, which are copied.
+
+        And ``case Point(x, y)``: a pattern needs a class of this process.
+        """
         own, imported = self._own_names(nodes)
         theirs = self.program_modules | imported - {"*"}
+        for pattern in (n.cls for n in nodes if isinstance(n, ast.MatchClass)):
+            if _names(pattern) & theirs or not own & {"*", *_names(pattern)}:
+                raise ValueError(f"case {ast.unparse(pattern)}(): the class is in another process")
         for node in (n for n in nodes if isinstance(n, ast.ClassDef)):
             for base in node.bases:
                 root = base.value if isinstance(base, ast.Attribute) else base
@@ -207,6 +223,31 @@ class Suite:
             (ours if of_program else others).append(node)
         own = _bound(others) | {*dir(builtins)} | self.modules | set(self.libraries)
         return own, _imported(ours)
+
+    def _refuse_identity(self, nodes: list[ast.AST]) -> None:
+        """Refuse ``f(x) is x`` for a list, dict, array or table: the program gets a copy."""
+        copied, passed = set[str](), dict[str, set[str]]()
+        for node in nodes:
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                name, value = node.targets[0].id, node.value
+                made = isinstance(value, ast.Call) and ast.unparse(value.func).partition(".")[0]
+                if isinstance(value, _DISPLAYS) or made in _CONTAINERS:
+                    copied.add(name)
+                elif isinstance(value, ast.Call):
+                    passed[name] = set(map(ast.unparse, value.args))
+        for node in nodes:
+            match node:
+                case ast.Compare(one, [ast.Is()], [other]):
+                    pass
+                case ast.Call(ast.Attribute(_, "assertIs"), [one, other, *_]):
+                    pass
+                case _:
+                    continue
+            for result, argument in ((one, other), (other, one)):
+                name = ast.unparse(argument)
+                given = set(map(ast.unparse, getattr(result, "args", ())))
+                if name in copied & (given | passed.get(ast.unparse(result), set())):
+                    raise ValueError(f"{ast.unparse(node)}: the program gets a copy of {name}")
 
     def _refuse_new_globals(self, nodes: list[ast.AST]) -> None:
         """Refuse ``solution.LIMIT = 5`` and ``time.time = f``: the program would not see it."""

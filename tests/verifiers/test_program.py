@@ -383,7 +383,7 @@ def test_a_task_in_another_language_is_judged_by_its_output(code: Code) -> None:
         Status.UNPARSEABLE,
     ]
     assert "error: " in verdicts[2].reason
-    assert verdicts[3].reason == "there is no fenced block of Cpp"
+    assert verdicts[3].reason == "there is no fenced block of Cpp, only of python"
 
 
 @pytest.mark.bwrap

@@ -99,7 +99,8 @@ def find_program(
         return None, "the last code fence is never closed"
     found = tagged or plain
     if not found and (blocks or unclosed is not None):
-        return None, f"there is no fenced block of {language.name.capitalize()}"
+        labels = ", ".join(sorted({block.language for block in blocks})) or "another language"
+        return None, f"there is no fenced block of {language.name.capitalize()}, only of {labels}"
     if wanted and len(found) > 1:
         own = _OWN.findall(wanted)  # test_f of the tests: a reply's test of that name is an example
         found = _without_examples(found, set(_WORD.findall(wanted)).difference(own))

@@ -12,7 +12,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from .values import PROGRAMS
-from .wire import decode, encode
+from .wire import LIBRARIES, decode, encode
 
 if TYPE_CHECKING:
     from .channel import Peer
@@ -151,12 +151,13 @@ class Errors:
 
 
 def _standard(module: Any, name: str) -> type[Exception] | None:
-    """Return a class of a standard module that is loaded here.
+    """Return a class of a standard module that is loaded here, or of NumPy or pandas.
 
     Not unittest's: its SkipTest would let a program skip its own tests.
     """
     first = module.partition(".")[0] if type(module) is str else ""
-    if first not in sys.stdlib_module_names or first in ("unittest", "builtins"):
+    known = first in sys.stdlib_module_names or first in LIBRARIES
+    if not known or first in ("unittest", "builtins"):
         return None
     found = getattr(sys.modules.get(module), name, None)
     if isinstance(found, type) and issubclass(found, Exception) and found.__module__ == module:

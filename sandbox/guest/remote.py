@@ -344,6 +344,7 @@ def _kin_type(base: type) -> type:
         "__getattr__": get,
         "__str__": lambda self: str(self._assay_remote),
         "__repr__": lambda self: repr(self._assay_remote),
+        "__format__": lambda self, form: format(self._assay_remote, form),
         "__deepcopy__": lambda self, memo: self,
     }
     return type(base.__name__, (base,), members)

@@ -36,7 +36,7 @@ _LIBRARIES = {
 _ARRAYS = {
     "numpy": re.compile(
         r"\b(?:np|pd)\.|\b(?:numpy|pandas)\b"
-        r"|\.(?:shape|dtype|ndim|tolist|all|any|astype|iloc|loc|columns)\b"
+        r"|\.(?:shape|dtype|ndim|tolist|all|any|astype|mean|std|sum|flatten|reshape|iloc|loc|columns)\b"
     ),
     "pandas": re.compile(r"\bpd\.|\bpandas\b|\.(?:iloc|loc|columns)\b"),
 }

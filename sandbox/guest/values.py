@@ -22,7 +22,7 @@ _OVERRIDES = frozenset(
     for name in (
         *("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "floordiv", "mod", "pow"),
         *("matmul", "and", "or", "xor", "neg", "abs", "eq", "ne", "lt", "le", "gt", "ge", "hash"),
-        *("len", "bool", "iter", "getitem", "contains", "call", "enter", "await", "format"),
+        *("len", "bool", "iter", "getitem", "contains", "call", "enter", "await"),
     )
 )
 PROGRAMS = ("candidate", "__main__")

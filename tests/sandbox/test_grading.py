@@ -274,7 +274,6 @@ def test_tests_that_cannot_be_used_raise(box: Sandbox, tests: str, match: str) -
     [
         "with patch('time.sleep'): pass",
         "x = None\nassert f(x) is None and g() is x and f(f) is f and f(A()) is A()",
-        "match f(1):\n    case int(): assert 1\n    case [Color.RED, *rest] | {'a': rest}: pass",
         "assert eval('add(1, 1)') == 2 and all(map(eval, ['1']))",
         "for text in ['1', '2']: assert eval(text) > 0",
         "with patch.object(time, 'sleep'): pass",

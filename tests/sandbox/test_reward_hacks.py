@@ -194,6 +194,11 @@ def test_nothing_is_close_to_no_number(numpy_box: Sandbox, compare: str) -> None
         ("def f(a): return np.mean(a)", "assert isinstance(f([1, 2]), np.floating)", True),
         ("def f(a, t): return np.array(a, t).dtype", "assert f([1], np.int8) == np.int8", True),
         ("def f(g): return g(np.ones(2))", "assert np.allclose(f(np.exp), np.e)", True),
+        (
+            "def f(a): return np.linalg.inv(a)",
+            "try: f(np.zeros((2, 2)))\nexcept np.linalg.LinAlgError: a = 1\nassert a",
+            True,
+        ),
         ("def f(a): a += 1", "a = np.zeros(2)\nf(a)\nassert (a == 1).all()", True),
         (
             "def f(a): raise ValueError(np.int8(3))",

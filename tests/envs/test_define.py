@@ -373,9 +373,14 @@ def test_data_that_is_no_place_is_refused(data, words, tmp_path, monkeypatch) ->
 def test_a_null_reference_is_a_bad_row_where_a_function_judges() -> None:
     """A function cannot say which references it takes."""
     rows = [{"q": f"q{n}", "a": None if n == 3 else "a"} for n in range(20)]
-    for name, rubric in (("Null-v0", lambda reply, gold: gold == reply), ("NullForm-v0", "Boxed")):
+    for name, rubric in (
+        ("Null-v0", lambda reply, gold: gold == reply),
+        ("NullParts-v0", Rubric({"same": lambda reply, gold: gold == reply})),
+        ("NullForm-v0", "Boxed"),
+    ):
         columns = {"prompt": "{q}", "reference": "a", "rubric": rubric}
         register_rows(f"rowtests/{name}", rows, **columns)
-    with pytest.raises(ValueError, match=r"row 3: the reference, column 'a', is missing \(null\)"):
-        make("rowtests/Null-v0")
+    for name in ("Null-v0", "NullParts-v0"):
+        with pytest.raises(ValueError, match=r"row 3: the reference, column 'a', is missing"):
+            make(f"rowtests/{name}")
     assert make("rowtests/NullForm-v0").task(0).text

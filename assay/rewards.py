@@ -44,7 +44,7 @@ def accuracy_reward(
         solution: the column of known answers: LaTeX, a number or words, or a whole solution whose
             answer is in ``\boxed{}``, after ``####`` or after "the answer is".
             A list holds several known answers, any of which is correct.
-        answer: the column that is read if there is no ``solution``.
+        answer: the column that is read if there is no ``solution``, or null in a row.
         tolerance: the column of absolute tolerances, if there is one.
         log_metric: TRL's; gets the share of each status.
         log_extra: TRL's; gets each status and reason.
@@ -59,10 +59,13 @@ def accuracy_reward(
         >>> accuracy_reward([r"It is \boxed{0.5}", r"\boxed{2}"], [r"$\frac{1}{2}$", "3"])
         [1.0, 0.0]
     """
-    known = solution if solution is not None else answer
-    if known is None:
+    columns = [column for column in (solution, answer) if column is not None]
+    if not columns:
         raise ValueError("accuracy_reward needs a column 'solution' or 'answer' in the data set")
-    same_length(completions, known)
+    for column in columns:
+        same_length(completions, column)
+    rows = zip(*columns, strict=True)
+    known = [next((value for value in row if value is not None), None) for row in rows]
     references = [
         _reference(one) if near is None else {"answer": _reference(one), "tolerance": near}
         for one, near in zip(known, tolerance or repeat(None, len(known)), strict=True)

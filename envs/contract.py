@@ -14,6 +14,7 @@ from typing import Any
 from gymnasium.utils.env_checker import check_env
 
 from ..verifiers import Verdict
+from ..verifiers.exits import reraise_termination
 from .audit.subject import judges_form
 from .policy import Completion
 from .rollout import play_to_the_end
@@ -63,7 +64,8 @@ def check(env: TextEnv, *, tasks: int = 20) -> None:
     for promise, remedy, fault_of in _PROMISES:
         try:
             fault = fault_of(env, some)
-        except Exception as error:  # the environment's own: it is the finding
+        except (Exception, SystemExit) as error:  # the environment's own: it is the finding
+            reraise_termination(error)
             fault = f"{type(error).__name__}: {error}"
         if fault:
             broken.append(f"  {promise}: {fault}\n    What to do: {remedy}.")

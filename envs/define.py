@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from ..verifiers import FunctionVerifier, Verifier
+from ..verifiers import FunctionVerifier, Rubric, Verifier
 from ..verifiers.verifier import VerifierLike, as_verifier
 from .datasets.bad_rows import OnBadRows
 from .datasets.reading import Row
@@ -148,7 +148,9 @@ def register_rows(
         check_message(message)
     rule = SplitRule(test_share, split_salt)
     judge = _judge(rubric, test_share)
-    by_function = isinstance(judge, FunctionVerifier)  # it cannot say which references it takes
+    # Functions cannot say which references they take.
+    parts = judge.parts.values() if isinstance(judge, Rubric) else [judge]
+    by_function = all(isinstance(part, FunctionVerifier) for part in parts)
     to_task = Filled(prompt, reference, solution, tuple(metadata), task_id, demanded=by_function)
     if callable(rows):
         _refuse_signature(id, rows, "a random generator")
@@ -176,7 +178,10 @@ def _over_rows(
 ) -> Callable[..., TextEnv]:
     rows = frame_rows(rows)
     if isinstance(rows, Mapping) and (not rows or set(rows) - {"train", "test"}):
-        raise ValueError(f"{name}: rows by split are 'train' and 'test', got {sorted(rows)}")
+        raise ValueError(
+            f"{name}: rows by split are 'train' and 'test', got {sorted(rows)}: give these two, as "
+            "{'train': rows['train'], 'test': rows['validation']}"
+        )
     if not isinstance(rows, str | Path | Iterable):
         raise ValueError(
             f"{name}: rows must be a list of dicts, a data frame, a file, folder or hub name, or "

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 from ..verifiers import Status, Verdict, Verifier
+from ..verifiers.exits import reraise_termination
 from ..verifiers.judges.prompt import CONTROL
 from .episode import Episode
 from .filters import outcome
@@ -166,7 +167,8 @@ def _asked(
         return []
     try:
         found = list(part.rewards(task, episodes))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
+        reraise_termination(error)
         return [f"{type(error).__name__}: {error}"] * len(episodes)
     if len(found) != len(episodes):
         raise ValueError(

@@ -40,6 +40,8 @@ class RetiredEnvironment(UnknownEnvironment):
 _SPECS: dict[str, EnvSpec] = {}
 _BUILDERS: dict[str, Builder] = {}
 """What was registered as a callable."""
+_SITES: dict[str, tuple[str, int, object]] = {}
+"""Where a callable was registered: file, line, and the import, which a reload repeats."""
 _RETIRED: dict[str, tuple[str, str, bool]] = {}
 """By id: the successor, why, and whether it is made in the id's place."""
 _IMPORTED: dict[Plugin, Plugin] = {}
@@ -85,7 +87,8 @@ def register(
     new = EnvSpec(id, where, dict(kwargs or {}), needs, summary, module)
     builder = None if isinstance(entry_point, str) else entry_point
     with _LOCK:
-        fault = _taken(new, builder)
+        site = _call_site()
+        fault = _taken(new, builder, site)
         if fault and _IMPORTING:  # a plug-in's other ids are not lost for one
             _IMPORTING[-1][1].append(fault)
             return
@@ -94,7 +97,7 @@ def register(
         _forget(id)
         _SPECS[id] = new
         if builder is not None:
-            _BUILDERS[id] = builder
+            _BUILDERS[id], _SITES[id] = builder, site
         _mirror(new.id, new.address)
 
 
@@ -131,7 +134,7 @@ def retire(
         _mirror(id, id)
 
 
-def _taken(new: EnvSpec, builder: Builder | None) -> str:
+def _taken(new: EnvSpec, builder: Builder | None, site: tuple[str, int, object]) -> str:
     """Return why an id cannot be registered, if so."""
     if new.id in _RETIRED:
         return f"{new.id} is retired: {_RETIRED[new.id][1]} An id never comes back with other tasks"
@@ -140,7 +143,7 @@ def _taken(new: EnvSpec, builder: Builder | None) -> str:
         return _theirs(new.id) if new.id in gym.registry else ""
     # A cell of a notebook has no file, and is run again and again.
     cell = new.module == "__main__" and not hasattr(sys.modules["__main__"], "__file__")
-    if old.module == new.module and (cell or _reloaded(new, builder, old)):
+    if old.module == new.module and (cell or _repeated(new, builder, old, site)):
         return ""
     return f"{new.id} is registered already, by {old.module}: choose another name, or a new version"
 
@@ -149,12 +152,25 @@ def _theirs(id_: str) -> str:
     return f"{id_} is taken in Gymnasium, by {gym.registry[id_].entry_point}"
 
 
-def _reloaded(new: EnvSpec, builder: Builder | None, old: EnvSpec) -> bool:
+def _repeated(
+    new: EnvSpec, builder: Builder | None, old: EnvSpec, site: tuple[str, int, object]
+) -> bool:
     """Return whether the same piece of code registers an id again."""
     name = getattr(builder, "__qualname__", "<lambda>")
     if builder is None or name.endswith("<lambda>"):
         return builder is None and new == old
+    file, line, run = _SITES.get(new.id, site)
+    if (file, line) != site[:2] and run is site[2]:
+        return False
     return name == getattr(_BUILDERS.get(new.id), "__qualname__", "")
+
+
+def _call_site() -> tuple[str, int, object]:
+    """Return the file, the line and the import of the code that registers an id."""
+    frame = sys._getframe(2)
+    while frame.f_back and frame.f_globals.get("__name__") == "assay.envs.define":
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno, frame.f_globals.get("__spec__")
 
 
 def _mirror(id_: str, address: str) -> None:
@@ -167,7 +183,7 @@ def _mirror(id_: str, address: str) -> None:
 
 
 def _forget(id_: str) -> None:
-    for known in (_SPECS, _BUILDERS, _RETIRED, gym.registry):
+    for known in (_SPECS, _BUILDERS, _SITES, _RETIRED, gym.registry):
         known.pop(id_, None)
 
 

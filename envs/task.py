@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from numbers import Integral
 from typing import Any, Self
+
+import numpy as np
 
 Message = Mapping[str, str]
 """A chat message: ``{"role": "user", "content": "..."}``."""
@@ -100,8 +103,20 @@ def check_message(message: Any) -> None:
         raise ValueError(f"a message's content must be text, got {message!r:.200}")
 
 
+def array_values(array: Any) -> Any:
+    """Return an array's or a scalar's values as Python's own.
+
+    A float of half or single precision is the shortest decimal that rounds to it: 0.1, for which
+    ``tolist`` gives 0.10000000149011612.
+    """
+    kind = str(getattr(array, "dtype", "")).removeprefix("torch.")
+    if kind in ("float16", "float32"):
+        return np.asarray(array.tolist(), kind).astype(str).astype(float).tolist()
+    return array.tolist()
+
+
 def _plain(value: Any) -> Any:
-    """Copy a value as JSON preserves it: tuples and arrays are lists, NumPy's numbers plain."""
+    """Copy a value as JSON preserves it: no tuples, arrays, NumPy's numbers and Decimals."""
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):
@@ -109,8 +124,10 @@ def _plain(value: Any) -> Any:
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
+    if isinstance(value, Decimal):
+        return f"{value:f}"
     if hasattr(value, "tolist"):  # of NumPy or torch
-        return _plain(value.tolist())
+        return _plain(array_values(value))
     if isinstance(value, Integral) and not isinstance(value, int):
         return int(value)
     return value

@@ -8,7 +8,7 @@ skips it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import assert_never
 
 import torch
@@ -289,6 +289,15 @@ def outcome_advantages(
     )
 
 
+def refuse_unknown_rewards(weights: Iterable[str], named: Iterable[str]) -> None:
+    """Refuse weights of rewards that the environment does not give."""
+    if unknown := sorted(set(weights) - set(named)):
+        raise ValueError(
+            f"reward_weights names {unknown}, which the environment does not give: "
+            f"it gives {sorted(named)}"
+        )
+
+
 def _stack(
     rewards: Tensor, named: Mapping[str, Tensor] | None, objective: Objective
 ) -> tuple[Tensor, Tensor]:
@@ -299,11 +308,7 @@ def _stack(
             "an environment with named parts gives them"
         )
     given = objective.reward_weights or {}
-    if unknown := sorted(set(given) - set(named)):
-        raise ValueError(
-            f"reward_weights names {unknown}, which the environment does not give: "
-            f"it gives {sorted(named)}"
-        )
+    refuse_unknown_rewards(given, named)
     names = sorted(named)
     stacked = torch.stack([named[name].masked_fill(rewards.isnan(), torch.nan) for name in names])
     return stacked, stacked.new_tensor([given.get(name, 1.0) for name in names])

@@ -9,6 +9,8 @@ from ..envs import EpisodeGroup, Policy, Refill, Sampler, Task, TextEnv, play, s
 from ..envs.datasets.splits import refuse_overlap, refuse_training
 from ..envs.group_summary import Score
 from ..envs.rollout import play_in_chunks
+from ..verifiers import Rubric
+from .advantage import refuse_unknown_rewards
 from .config import GRPOConfig
 from .distributed import World
 from .sampler import encode_all
@@ -78,9 +80,12 @@ def training_tasks(
 
     Raises:
         ValueError: the tasks are for evaluation, or the package's sample, and ``config`` does not
-            allow them.
+            allow them; or ``reward_weights`` names a reward that the environment does not give.
     """
     refuse_training(env, allow_test_split=config.allow_test_split, allow_sample=config.allow_sample)
+    # A turn may end with a verdict of other names, and a group's rewards have names of their own.
+    if isinstance(env.rubric, Rubric) and env.max_turns == 1 and env.group_rubric is None:
+        refuse_unknown_rewards(config.reward_weights or (), env.rubric.parts)
     rollout = SampledTasks(env, config, sampler) if sampler else ScheduledTasks(env, config)
     rollout.play_tasks = play_tasks
     if not config.max_refills:

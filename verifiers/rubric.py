@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 from .verdict import Verdict
@@ -72,14 +73,16 @@ class Rubric(Verifier):
             raise ValueError(f"parts must be a dict of verifiers by name, got {parts!r:.80}")
         if not parts:
             raise ValueError("a rubric needs at least one part, got none")
+        if not isinstance(weights, Mapping | None):
+            raise ValueError(f"weights must be a dict of numbers by name, got {weights!r:.80}")
         known = ", ".join(parts)
         for name in [*(weights or {}), *(ranges or {}), *([] if gate is None else [gate])]:
             if name not in parts:
                 raise ValueError(f"there is no part {name!r}; the parts are {known}")
-        self.weights = {name: float((weights or {}).get(name, 1.0)) for name in parts}
-        for name, weight in self.weights.items():
-            if not (math.isfinite(weight) and weight >= 0):
+        for name, weight in (weights or {}).items():
+            if not (isinstance(weight, Real) and math.isfinite(weight) and weight >= 0):
                 raise ValueError(f"the weight of {name!r} must be 0 or more, got {weight!r}")
+        self.weights = {name: float((weights or {}).get(name, 1.0)) for name in parts}
         if not any(self.weights.values()):
             raise ValueError("all weights are 0, so no reply could earn anything; raise one")
         self.parts = {name: _part(name, part, ranges or {}) for name, part in parts.items()}

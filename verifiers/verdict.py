@@ -108,7 +108,7 @@ class Verdict:
         return cls(status, None, reason)
 
     @classmethod
-    def from_error(cls, error: Exception) -> Self:
+    def from_error(cls, error: BaseException) -> Self:
         """Return ``verifier_error`` for an exception, whose traceback is logged at level DEBUG."""
         _log.debug("verifier_error", exc_info=error)
         return cls(Status.VERIFIER_ERROR, None, f"{type(error).__name__}: {error}")

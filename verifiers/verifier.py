@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from ..sandbox.redaction import redact
+from .exits import reraise_termination
 from .nearest import did_you_mean
 from .shown import safe_repr
 from .verdict import Status, Verdict
@@ -183,7 +184,8 @@ class Verifier:
                 if fault is not None
                 else self._in_range(self.judge(reply, reference))
             )
-        except Exception as error:  # a bug in a verifier is ours; the cause stays in the reason
+        except (Exception, SystemExit) as error:  # a bug in a verifier is ours; the cause is kept
+            reraise_termination(error)
             wrong = TypeError(f"a reply must be text, got {reply!r:.80}; no reply is ''")
             verdict = Verdict.from_error(error if isinstance(reply, str) else wrong)
         return verdict.timed(time.perf_counter() - started)
@@ -204,7 +206,8 @@ def isolated_verdicts(
     """Judge a batch; what ``verify_many`` raises for one reply costs no other its verdict."""
     try:
         return checked(verifier, replies, references)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
+        reraise_termination(error)
         half = len(replies) // 2
         if half:
             first = isolated_verdicts(verifier, replies[:half], references[:half])

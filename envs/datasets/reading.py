@@ -23,7 +23,7 @@ from .split_files import (
     is_saved,
     no_split,
 )
-from .tabular import read_csv
+from .tabular import arrow_rows, read_csv
 
 Row = Mapping[str, Any]
 Types = type | tuple[type, ...]
@@ -135,7 +135,7 @@ def _read_parquet(path: Path) -> Iterable[tuple[str, Any]]:
             f"reading {path} needs pyarrow: pip install pyarrow, or give a JSONL or CSV file"
         ) from error
     try:
-        rows = parquet.read_table(path).to_pylist()
+        rows = arrow_rows(parquet.read_table(path))
     except (ArrowException, OSError) as error:
         raise DataError(f"{path}: not a whole Parquet file ({error})") from error
     return ((f"{path}, row {i}", row) for i, row in enumerate(rows))

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ...verifiers.exits import reraise_termination
 from ..seeding import rng_at, share
 from ..task import Task
 from .bad_rows import BadRow
@@ -146,7 +147,7 @@ class Generated(Source):
         if index < 0:
             raise IndexError(f"task must be 0 or more, got {index}")
         for attempt in range(_DRAWS):
-            task = self.make(rng_at(self.name, self.seed, index, attempt))
+            task = self._made(index, attempt)
             if not isinstance(task, Task):
                 raise ValueError(f"{self.name}: its function must return a Task, got {task!r:.80}")
             if self.in_split(task.text):
@@ -155,6 +156,18 @@ class Generated(Source):
             f"{self.name} made no {self.split} task in {_DRAWS} draws: "
             "its generator makes too few different prompts"
         )
+
+    def _made(self, index: int, attempt: int) -> Task:
+        try:
+            return self.make(rng_at(self.name, self.seed, index, attempt))
+        except (Exception, SystemExit) as error:
+            where = f"{self.name}, task {index} of seed {self.seed}"
+            reraise_termination(error)
+            if isinstance(error, SystemExit):
+                exited = f"{where}: its function called sys.exit({error.code!r})"
+                raise RuntimeError(exited) from error
+            error.add_note(f"In {where}")
+            raise
 
     def in_split(self, prompt: str) -> bool:
         """Return True if a prompt belongs to this split."""

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from ...verifiers import Status, Verifier
+from ...verifiers.exits import reraise_termination
 from ..seeding import rng_at, share
 from ..task import Conversation, Task
 from .bad_rows import SHOWN, BadRows, BadRowsWarning, OnBadRows
@@ -42,9 +43,6 @@ class SplitRule(NamedTuple):
 
     test_share: float
     salt: str
-
-
-_FAULTS = (ValueError, KeyError, TypeError, IndexError, AttributeError)
 
 
 @dataclass(frozen=True)
@@ -124,7 +122,10 @@ class Drawn:
 
     def __call__(self, rng: np.random.Generator) -> Task:
         """Make one task."""
-        return self.to_task(self.draw(rng))
+        row = self.draw(rng)
+        if not isinstance(row, Mapping):
+            raise ValueError(f"the function must return a dict of columns, got {row!r:.80}")
+        return self.to_task(row)
 
 
 def read_table(
@@ -220,8 +221,11 @@ def _task(where: str, number: int, to_task: Callable[[Row], Task], row: Row) -> 
         raise DataError(f"{where}: expected a dict of columns, got {row!r:.80}")
     try:
         task = to_task(row)
-    except _FAULTS as error:
+    except (Exception, SystemExit) as error:
+        reraise_termination(error)
         message = f"no {error}" if isinstance(error, KeyError) else str(error)
+        if not isinstance(error, ValueError | KeyError):  # a fault of the function's own
+            message = f"{type(error).__name__}: {error}"
         raise DataError(f"{where}: {message}") from error
     if not isinstance(task, Task):
         raise DataError(f"{where}: expected a Task to be made of it, got {task!r:.80}")
@@ -270,7 +274,7 @@ def usable_tasks(
         return check
 
     kept = bad.keep(placed, own_id)
-    found = {task.id: judge.check_reference(task.reference) for *_, task in kept}
+    found = {task.id: _reference_fault(judge, task) for *_, task in kept}
     kept = bad.keep(
         kept, without({id_: fault for id_, fault in found.items() if fault is not None})
     )
@@ -279,6 +283,14 @@ def usable_tasks(
     tasks = [task for *_, task in kept]
     _warn_of_contradictions(judge, tasks)
     return tasks
+
+
+def _reference_fault(judge: Verifier, task: Task) -> str | None:
+    try:
+        return judge.check_reference(task.reference)
+    except (Exception, SystemExit) as error:
+        reraise_termination(error)
+        return f"check_reference must return the fault, and raised {type(error).__name__}: {error}"
 
 
 def _warn_of_contradictions(judge: Verifier, tasks: Sequence[Task]) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..task import array_values
 from .errors import DataError, UnreadRow
 
 
@@ -65,15 +66,30 @@ def frame_rows(data: Any) -> Any:
     Anything else is returned as it is. No library is imported.
     """
     if not is_frame(data):
-        read = getattr(data, "to_pylist", None) or getattr(data, "to_dicts", None)
-        return read() if read else data
+        if hasattr(data, "to_pylist"):
+            return arrow_rows(data)
+        return data.to_dicts() if hasattr(data, "to_dicts") else data
     names = [str(name) for name in data.columns]
     if len(set(names)) < len(names):
         raise DataError(f"the data frame names a column twice: {', '.join(names)}")
+    short = data.select_dtypes(["float16", "float32"]).columns
+    data = data.astype(dict.fromkeys(short, str)).astype(dict.fromkeys(short, float))
     known = data.astype(object).where(data.notna(), None)
     known.columns = names
     rows: list[dict[str, Any]] = known.to_dict("records")
     return [{name: _plain(value) for name, value in row.items()} for row in rows]
+
+
+def arrow_rows(table: Any) -> list[dict[str, Any]]:
+    """Return the rows of a table of pyarrow, floats of single precision as in ``array_values``."""
+    from pyarrow import float64, types
+
+    for i, field in enumerate(table.schema):
+        if types.is_float32(field.type):
+            column = table.column(i).cast("string").cast(float64())
+            table = table.set_column(i, field.name, column)
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return rows
 
 
 def is_frame(data: object) -> bool:
@@ -87,7 +103,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(inner) for key, inner in value.items()}
     if hasattr(value, "tolist"):
-        value = value.tolist()
+        value = array_values(value)
     return [_plain(inner) for inner in value] if isinstance(value, list) else value
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, SupportsFloat
 
 from ...sandbox import BadTests, Sandbox, SandboxError
 from ...verifiers import Status, Verdict, Verifier
+from ...verifiers.exits import reraise_termination
 from ...verifiers.form.call import Call
 from ...verifiers.form.json_text import NotJson
 from ...verifiers.text.words import replace_surrogates
@@ -209,7 +210,8 @@ class ToolEnv(TextEnv):
             return _fault(Status.SANDBOX_ERROR, str(error))
         except BadTests as error:
             return _fault(Status.BAD_GOLD, str(error))
-        except Exception as error:  # a bug in a tool is ours; the cause stays in the reason
+        except (Exception, SystemExit) as error:  # a bug in a tool is ours; the cause is kept
+            reraise_termination(error)
             return _fault(Status.VERIFIER_ERROR, f"{type(error).__name__}: {error}")
 
     def _answers(self, state: State, calls: Sequence[Call]) -> Generator[Work, Any, Turn]:
@@ -263,7 +265,7 @@ class ToolEnv(TextEnv):
         def do(each: Work) -> Any:
             try:
                 return each.run(box)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 return _Raised(error)
 
         try:
@@ -290,7 +292,7 @@ class ToolEnv(TextEnv):
 class _Raised:
     """An exception, on its way to the episode that it belongs to."""
 
-    error: Exception
+    error: BaseException
 
 
 def _sum(rewards: Sequence[float]) -> float | None:

@@ -31,6 +31,7 @@ def test_the_answer_of_a_solution_is_what_is_paid(solution) -> None:
     right, wrong = (rf"Thus \boxed{{{text}}}." for text in SOLUTIONS[solution])
     assert accuracy_reward([right, wrong], [solution] * 2) == [1.0, 0.0]
     assert accuracy_reward(completions=[right], answer=[solution], prompts=["?"]) == [1.0]
+    assert accuracy_reward([right] * 2, [None, solution], answer=[solution, None]) == [1.0, 1.0]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import gzip
 import json
 import pickle
+import sys
 
 import gymnasium as gym
 import pandas
@@ -98,6 +99,56 @@ def test_a_row_that_the_function_cannot_use_is_named(tmp_path) -> None:
     path.write_text('{"a": 1, "b": 2}\n{"a": 1}\n')
     with pytest.raises(DataError, match=r"rows\.jsonl, line 2: no 'b'"):
         make("rowtests/ByFunction-v0", data=str(path))
+
+
+def _divides(row):
+    return Task(row["q"], reference=str(1 // row["a"]))
+
+
+def _exits(row):
+    return Task(row["q"], reference="1") if row["a"] else sys.exit(3)
+
+
+@pytest.mark.parametrize(
+    ("build", "words"), [(_divides, "ZeroDivisionError: integer"), (_exits, "SystemExit: 3")]
+)
+def test_a_function_that_fails_for_a_row_costs_that_row_alone(build, words) -> None:
+    rows = {"train": [{"q": f"q{a}", "a": a} for a in (1, 0, 2)]}
+    name = f"rowtests/{build.__name__}-v0"
+    environment(name, rubric="Exact", rows=rows)(build)
+    with pytest.raises(DataError, match=f"row 1: {words}"):
+        make(name)
+    with pytest.warns(UserWarning, match="1 of 3 rows"):
+        assert make(name, on_bad_rows="skip").source.size == 2
+
+
+def test_a_generator_that_fails_names_its_task() -> None:
+    register_rows(
+        "rowtests/Exits-v0", lambda rng: sys.exit(3), prompt="{q}", reference="a", rubric="Exact"
+    )
+    with pytest.raises(RuntimeError, match=r"Exits-v0, task 7 of seed 0: .* sys\.exit\(3\)"):
+        make("rowtests/Exits-v0").task(7)
+
+
+class _Strict(Exact):
+    def check_reference(self, reference):
+        if reference == "b":
+            raise LookupError("not in the list")
+
+
+def test_a_check_of_references_that_raises_names_the_row() -> None:
+    rows = {"train": [{"q": "1", "a": "a"}, {"q": "2", "a": "b"}]}
+    register_rows("rowtests/Strict-v0", rows, prompt="{q}", reference="a", rubric=_Strict)
+    with pytest.raises(DataError, match=r"row 1 .* raised LookupError: not in the list"):
+        make("rowtests/Strict-v0")
+
+
+def test_an_id_belongs_to_the_call_that_registered_it() -> None:
+    """A second call with the same prompt replaced the first one's rows."""
+    columns = {"prompt": "{q}", "reference": "a", "rubric": "Exact"}
+    register_rows("rowtests/Again-v0", [{"q": "1", "a": "a"}], **columns)
+    with pytest.raises(ValueError, match="rowtests/Again-v0 is registered already"):
+        register_rows("rowtests/Again-v0", [{"q": "2", "a": "b"}], **columns)
 
 
 def test_a_reference_that_cannot_be_used_stops_the_load() -> None:
@@ -322,9 +373,14 @@ def test_data_that_is_no_place_is_refused(data, words, tmp_path, monkeypatch) ->
 def test_a_null_reference_is_a_bad_row_where_a_function_judges() -> None:
     """A function cannot say which references it takes."""
     rows = [{"q": f"q{n}", "a": None if n == 3 else "a"} for n in range(20)]
-    for name, rubric in (("Null-v0", lambda reply, gold: gold == reply), ("NullForm-v0", "Boxed")):
+    for name, rubric in (
+        ("Null-v0", lambda reply, gold: gold == reply),
+        ("NullParts-v0", Rubric({"same": lambda reply, gold: gold == reply})),
+        ("NullForm-v0", "Boxed"),
+    ):
         columns = {"prompt": "{q}", "reference": "a", "rubric": rubric}
         register_rows(f"rowtests/{name}", rows, **columns)
-    with pytest.raises(ValueError, match=r"row 3: the reference, column 'a', is missing \(null\)"):
-        make("rowtests/Null-v0")
+    for name in ("Null-v0", "NullParts-v0"):
+        with pytest.raises(ValueError, match=r"row 3: the reference, column 'a', is missing"):
+            make(f"rowtests/{name}")
     assert make("rowtests/NullForm-v0").task(0).text

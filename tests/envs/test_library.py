@@ -119,6 +119,7 @@ ANSWERS = [
         "225",
     ),
     ({"solution": r"As \boxed{5}.", "tolerance": ""}, "5", "5", "5.01"),
+    ({"solution": r"Not $\boxed 2$ but $\boxed 5$."}, "5", "5", "2"),
 ]
 
 
@@ -442,6 +443,8 @@ def test_labels_and_texts_of_another_number() -> None:
     with pytest.raises(ValueError, match="'choices' must have a label for each option"):
         options_of({"text": ["a", "b"], "label": ["1"]})
     assert right_letter(" b ", ["a", "b"]) == "B"
+    for answer, letter in (("A", "A"), ("B", "B"), ("y", "B")):  # MedQA's answer is a text
+        assert right_letter(answer, ["B", "y"], ["A", "B"]) == letter
     assert options_of({"A": "x", "B": "y"}) == (["x", "y"], ["A", "B"])
 
 

@@ -2,9 +2,11 @@
 
 import gzip
 import itertools
+from decimal import Decimal
 
 import numpy
 import pandas
+import pyarrow.parquet
 import pytest
 
 from assay import Exact, Math, make, register_rows
@@ -114,6 +116,23 @@ def test_numbers_of_numpy_and_arrays_are_plain_ones() -> None:
     task = made({"train": rows}, rubric=lambda reply, a: reply == str(a)).task(0)
     assert (task.text, task.reference) == ("3", [1, 2])
     assert type(Task("?", numpy.float32(0.5)).reference) is float
+
+
+@pytest.mark.parametrize("kind", ["scalar", "array", "frame", "parquet", "decimal"])
+def test_a_number_is_the_decimal_that_its_author_wrote(tmp_path, kind) -> None:
+    """0.1 of single precision is 0.10000000149011612 as a double, which no reply equals."""
+    tenth = numpy.float32(0.1)
+    row = {"q": "1/10 =", "id": "x"}
+    if kind == "parquet":
+        table = pyarrow.table({**{k: [v] for k, v in row.items()}, "a": pyarrow.array([tenth])})
+        pyarrow.parquet.write_table(table, tmp_path / "rows.parquet")
+        env = made(tmp_path / "rows.parquet", rubric=Math, split="train")
+    else:
+        given = {"array": numpy.array([tenth]), "decimal": Decimal("0.10")}.get(kind, tenth)
+        frame = pandas.DataFrame({"q": ["1/10 ="], "id": ["x"], "a": numpy.array([tenth])})
+        env = made({"train": frame if kind == "frame" else [row | {"a": given}]}, rubric=Math)
+    env.reset(seed=0)
+    assert env.step("0.1")[1] == 1.0
 
 
 def test_a_data_frame_gives_the_tasks_of_a_list() -> None:

@@ -12,7 +12,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.grpo import Objective
+from assay import Exact, Rubric, Task
+from assay.envs import Rows as TaskRows
+from assay.envs import TextEnv
+from assay.grpo import GRPOConfig, Objective, training_tasks
 from assay.grpo.advantage import (
     gdpo,
     group_advantages,
@@ -309,5 +312,8 @@ def test_what_the_objective_lacks_is_named() -> None:
     o = Objective(advantage="gdpo", reward_weights={"b": 1.0})
     with pytest.raises(ValueError, match=r"names \['b'\].*it gives \['a'\]"):
         outcome_advantages(ARTICLE, o, named={"a": ARTICLE})
+    env = TextEnv(TaskRows([Task("?", "1")]), Rubric({"a": Exact()}))
+    with pytest.raises(ValueError, match=r"names \['b'\].*it gives \['a'\]"):
+        training_tasks(env, GRPOConfig(advantage="gdpo", reward_weights={"b": 1.0}))
     with pytest.raises(ValueError, match="use process_advantages"):
         outcome_advantages(ARTICLE, Objective(advantage="process"))

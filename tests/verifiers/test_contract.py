@@ -3,6 +3,7 @@
 import doctest
 import json
 import pickle
+import signal
 import sys
 from collections.abc import Iterator
 from dataclasses import FrozenInstanceError, replace
@@ -239,9 +240,27 @@ def test_a_verifier_that_raises_is_at_fault_itself() -> None:
     assert (verdict.status, verdict.score) == (Status.VERIFIER_ERROR, None)
     assert verdict.reason == "KeyError: 'weights'"
     assert Verifier().verify("a", "b").status is Status.VERIFIER_ERROR
-    # What SIGTERM raises, in the middle of a verifier too, ends the run.
-    with pytest.raises(SystemExit):
-        FunctionVerifier(lambda *_: sys.exit(143)).verify("a", "b")
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_an_exit_of_a_verifier_is_its_own_fault_and_that_of_a_signal_ends_the_run(batch) -> None:
+    def exits(reply: str, reference: Any) -> float:
+        sys.exit("no licence")
+
+    def verify(function: Any) -> Verdict:
+        one = FunctionVerifier(function)
+        return Rubric({"a": one}).verify("a", "b") if batch else one.verify("a", "b")
+
+    assert verify(exits).status is Status.VERIFIER_ERROR
+    assert verify(exits).reason.endswith("SystemExit: no licence")
+    with pytest.raises(KeyboardInterrupt):
+        verify(lambda *_: signal.raise_signal(signal.SIGINT))
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        with pytest.raises(SystemExit):
+            verify(lambda *_: signal.raise_signal(signal.SIGTERM))
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_examples_in_the_docs_hold() -> None:

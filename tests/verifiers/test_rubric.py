@@ -143,6 +143,8 @@ def test_a_reference_must_do_for_every_part_that_counts() -> None:
         ({"weights": {"c": 1.0}}, "there is no part 'c'"),
         ({"weights": {"a": -1.0}}, "must be 0 or more"),
         ({"weights": {"a": float("nan")}}, "must be 0 or more"),
+        ({"weights": {"a": "2"}}, "the weight of 'a' must be 0 or more, got '2'"),
+        ({"weights": [1.0, 0.5]}, "weights must be a dict"),
         ({"weights": {"a": 0, "b": 0}}, "all weights are 0"),
     ],
 )

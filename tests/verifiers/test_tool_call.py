@@ -44,6 +44,22 @@ def test_parallel_calls_may_be_separated_as_llama_does(reply: str, score: float)
     assert ToolCall().verify(reply, gold).score == score
 
 
+@pytest.mark.parametrize(
+    ("arguments", "score"),
+    [
+        ('{"a": 1}', 1.0),
+        ('{"a": 1, "b": null}', 1.0),
+        ('{"a": 1, "b": 2}', 0.0),
+        ('{"b": null}', 0.0),
+    ],
+)
+def test_an_argument_that_a_table_made_null_may_be_left_out(arguments: str, score: float) -> None:
+    call = {"name": "f", "arguments": {"a": 1, "b": None}, "alternatives": None, "optional": None}
+    gold = {"calls": [call]}
+    assert ToolCall().check_reference(gold) is None
+    assert ToolCall().verify(f'{{"name": "f", "arguments": {arguments}}}', gold).score == score
+
+
 def test_only_the_ways_that_are_asked_for_are_read() -> None:
     replies = {
         "tags": f"<tool_call>{ONE}</tool_call>",

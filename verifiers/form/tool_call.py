@@ -33,11 +33,12 @@ class ToolCall(Verifier):
 
     Reference: ``{"calls": [{"name": "book", "arguments": {"city": "Oslo"}}]}``. A call may also
     have ``"alternatives": {"city": ["Kristiania"]}``, other values of an argument, and
-    ``"optional": ["city"]``, optional arguments. With ``"tools"``, a list of
-    ``{"name", "parameters"}`` with a JSON Schema each, bare or under ``"function"``, known calls
-    are validated when data is loaded; without ``"calls"``, one valid call of any tool passes.
-    Qwen3-Coder, GLM and MiniMax write arguments as text, which these schemas make numbers. Without
-    ``"tools"`` it stays text but for ``null``; GLM's is JSON or a Python literal where it reads so.
+    ``"optional": ["city"]``, optional arguments; one whose value is null is optional too. With
+    ``"tools"``, a list of ``{"name", "parameters"}`` with a JSON Schema each, bare or under
+    ``"function"``, known calls are validated when data is loaded; without ``"calls"``, one valid
+    call of any tool passes. Qwen3-Coder, GLM and MiniMax write arguments as text, which these
+    schemas make numbers. Without ``"tools"`` it stays text but for ``null``; GLM's is JSON or a
+    Python literal where it reads so.
 
     Args:
         ways: how calls may be written: ``"tags"``, ``"python_tag"``, ``"json"`` (also Mistral,
@@ -136,8 +137,11 @@ def _any_tool(made: list[Call], tools: list[Any], read: str) -> Verdict:
 
 
 def _wanted(call: Mapping[str, Any]) -> RequiredCall:
-    optional = frozenset(call.get("optional", ()))
-    return RequiredCall(call["name"], call["arguments"], call.get("alternatives", {}), optional)
+    # A table, as of Parquet, gives each call every argument of any, null if it has none.
+    null = {name for name, value in call["arguments"].items() if value is None}
+    optional = null.union(call.get("optional") or ())
+    alternatives = call.get("alternatives") or {}
+    return RequiredCall(call["name"], call["arguments"], alternatives, frozenset(optional))
 
 
 def _call_fault(call: Any, tools: Any) -> str | None:
@@ -146,7 +150,7 @@ def _call_fault(call: Any, tools: Any) -> str | None:
     name, arguments = call["name"], call["arguments"]
     if not isinstance(name, str) or not name or not isinstance(arguments, dict):
         return f"a call has a name and an object of arguments, got {call!r:.80}"
-    others, optional = call.get("alternatives", {}), call.get("optional", [])
+    others, optional = call.get("alternatives") or {}, call.get("optional") or []
     if not isinstance(others, dict) or not all(isinstance(v, list) for v in others.values()):
         return f"alternatives are lists by the argument's name, got {others!r:.80}"
     if not isinstance(optional, list) or not all(isinstance(n, str) for n in optional):

@@ -41,7 +41,7 @@ def right_letter(
     """Return the letter of the correct option.
 
     Args:
-        answer: a label, if the options have labels; else an index from 0, a letter, or the
+        answer: a label, if the options have labels; else an index from 0 or a letter; or the
             text of an option.
         options: their texts.
         labels: of the data's own, such as ``1`` to ``4``; the prompt shows letters instead.
@@ -52,11 +52,11 @@ def right_letter(
     """
     letters = ascii_uppercase[: len(options)]
     place = None
-    if labels:
-        place = list(labels).index(str(answer)) if str(answer) in labels else None
-    elif isinstance(answer, int) and not isinstance(answer, bool):
+    if labels and str(answer) in labels:
+        place = list(labels).index(str(answer))
+    elif not labels and isinstance(answer, int) and not isinstance(answer, bool):
         place = answer if 0 <= answer < len(options) else None
-    elif isinstance(answer, str) and len(answer.strip()) == 1 and answer.strip() in letters:
+    elif not labels and isinstance(answer, str) and answer.strip() in [*letters]:
         place = letters.index(answer.strip())
     elif isinstance(answer, str) and answer.strip() in options:
         place = list(options).index(answer.strip())

@@ -3,6 +3,7 @@ r"""MATH: competition mathematics whose answer is any expression, in five levels
 from __future__ import annotations
 
 import math
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -165,6 +166,9 @@ def _number(row: Row, field: str) -> float | None:
 
 def _boxed_last(solution: str) -> str:
     closed, unclosed = boxes(solution)
+    bare = [] if closed else re.findall(r"\\boxed\s+([^${}][^$]*)\$", solution)
+    if bare:  # $\boxed 2$, as some rows of MATH have it
+        return str(bare[-1]).strip()
     if not closed or unclosed:
         raise ValueError(
             "the row must have an 'answer', or a 'solution' with the answer in \\boxed{}, "

@@ -9,6 +9,8 @@ from ..envs import EpisodeGroup, Policy, Refill, Sampler, Task, TextEnv, play, s
 from ..envs.datasets.splits import refuse_overlap, refuse_training
 from ..envs.group_summary import Score
 from ..envs.rollout import play_in_chunks
+from ..verifiers import Rubric
+from .advantage import require_rewards
 from .config import GRPOConfig
 from .distributed import World
 from .sampler import encode_all
@@ -78,9 +80,11 @@ def training_tasks(
 
     Raises:
         ValueError: the tasks are for evaluation, or the package's sample, and ``config`` does not
-            allow them.
+            allow them; or it weighs a reward that the environment's rubric does not have.
     """
     refuse_training(env, allow_test_split=config.allow_test_split, allow_sample=config.allow_sample)
+    if type(env.rubric) is Rubric and env.group_rubric is None:
+        require_rewards(config, env.rubric.parts)
     rollout = SampledTasks(env, config, sampler) if sampler else ScheduledTasks(env, config)
     rollout.play_tasks = play_tasks
     if not config.max_refills:

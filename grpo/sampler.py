@@ -105,8 +105,8 @@ def sample(
     ``temperature`` and the cuts are those of :class:`~assay.grpo.draw.Distribution`.
 
     Raises:
-        ValueError: a prompt has no tokens, a setting is out of its range, or the model's logits
-            are not finite.
+        ValueError: a prompt has no tokens or one that the model does not know, a setting is out
+            of its range, or the model's logits are not finite.
     """
     distribution = Distribution(temperature=temperature, top_k=top_k, min_p=min_p, top_p=top_p)
     if not all(prompts):
@@ -115,6 +115,12 @@ def sample(
         return []
     model = causal_lm(model)
     require_positions(model, max(map(len, prompts)), max_new_tokens)
+    vocabulary = model.config.get_text_config().vocab_size
+    if (highest := max(map(max, prompts))) >= vocabulary:
+        raise ValueError(
+            f"a prompt has the token {highest}, and the model knows {vocabulary}: take the "
+            "tokenizer it was trained with, or call model.resize_token_embeddings(len(tokenizer))"
+        )
     device = model.device
     steps_a_look, ends = _STEPS_A_LOOK.get(device.type, 8), set(eos_ids)
     replies = [Sample() for _ in prompts]

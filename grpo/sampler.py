@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import groupby
+from itertools import compress, groupby
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -20,7 +20,7 @@ from torch import Tensor
 
 from ..envs import Completion, Conversation, ExtendingPolicy
 from ..envs.turn_tokens import extend_prompt
-from .batch import require_positions
+from .batch import longest_row, require_positions
 from .decoder import choose_decoder
 from .distributed import World
 from .draw import Distribution, RowNumbers, StopStrings, uniforms
@@ -184,6 +184,9 @@ class TokenPolicy(ABC):
 
     tokenizer: Any
     chat_template_kwargs: Mapping[str, Any] | None
+    max_new_tokens: int
+    longest: int | None
+    """Most tokens of a prompt and its reply; None for any number."""
     seed: int
     rows: RowNumbers
 
@@ -204,15 +207,24 @@ class TokenPolicy(ABC):
     ) -> list[Completion]:
         """Answer each conversation, going on from the tokens of its earlier turns.
 
+        A later turn for which the model has no room is cut off before its first token, which ends
+        the episode.
+
         Raises:
             TemplateRewritesHistory: the tokenizer's chat template does not keep the turns that
                 are over, so that no prompt can go on from them.
         """
         prompts = encode_all(self.tokenizer, conversations, prefixes, self.chat_template_kwargs)
         rows = self.rows.of(prefixes)
-        found = self.answer(prompts, rows)
-        for row, completion in zip(rows, found, strict=True):
-            self.rows.keep(row, [*completion.prompt_ids, *completion.ids])
+        room = [
+            not before or not self.longest or len(prompt) + self.max_new_tokens <= self.longest
+            for before, prompt in zip(prefixes, prompts, strict=True)
+        ]
+        answers = iter(self.answer(list(compress(prompts, room)), list(compress(rows, room))))
+        found = []
+        for row, prompt, fits in zip(rows, prompts, room, strict=True):
+            found.append(next(answers) if fits else Completion("", "length", tuple(prompt)))
+            self.rows.keep(row, [*prompt, *found[-1].ids])
         return found
 
 
@@ -257,7 +269,7 @@ class ModelPolicy(TokenPolicy):
                 f"got {max_new_tokens} and {rows_per_batch}"
             )
         self.model, self.tokenizer, self.world = model, tokenizer, world
-        self.max_new_tokens = max_new_tokens
+        self.max_new_tokens, self.longest = max_new_tokens, longest_row(causal_lm(model))
         self.distribution = Distribution(
             temperature=temperature, top_k=top_k, min_p=min_p, top_p=top_p
         )

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 from .envs import EasyToHard, Prioritised, Sampler, Source, TargetRate
-from .grpo.config import GRPOConfig
+from .grpo.config import (
+    ABOVE_0,
+    RULES,
+    GRPOConfig,
+    Rule,
+    Unread,
+    check,
+    contradictions,
+    least,
+    unread,
+)
 from .sandbox.redaction import redacted_repr
 
 if TYPE_CHECKING:
@@ -131,8 +141,8 @@ class TrainConfig(GRPOConfig):
     save_every: int = 50
 
     def __post_init__(self) -> None:
-        GRPOConfig.__post_init__(self)
-        _check(self)
+        check(self, RULES | _RULES, _unread(self), _contradictions(self))
+        self.lora()  # which validates its settings
 
     __repr__ = redacted_repr
 
@@ -197,38 +207,22 @@ _READS: dict[str, tuple[str, ...]] = {
 }
 """The settings that each curriculum reads."""
 
-Rule = tuple[Callable[[Any], bool], str]
-
-_RANGES: dict[str, Rule] = {
-    "curriculum": (get_args(Curriculum).__contains__, f"one of {get_args(Curriculum)}"),
-    "dtype": (get_args(Precision).__contains__, f"one of {get_args(Precision)}"),
-    "engine": (get_args(Sampling).__contains__, f"one of {get_args(Sampling)}"),
-    "server_dtype": (
-        (None, *get_args(Precision)).__contains__,
-        f"one of {get_args(Precision)} or None",
-    ),
+_RULES: dict[str, Rule] = {
     "server": (
-        lambda url: url is None or url.startswith(("http://", "https://")),
         "an address such as 'http://127.0.0.1:8000'",
+        lambda url: url.startswith(("http://", "https://")),
     ),
-    "curriculum_start": (lambda share: 0 < share <= 1, "in (0, 1]"),
-    "curriculum_floor": (lambda share: 0 < share <= 1, "in (0, 1]"),
-    "curriculum_target": (lambda rate: 0 < rate < 1, "in (0, 1)"),
-    "curriculum_width": (lambda width: width > 0, "above 0"),
-    "curriculum_exponent": (lambda exponent: exponent >= 0, "at least 0"),
-    "curriculum_steps": (lambda steps: steps is None or steps >= 1, "at least 1"),
-    "agent_time_s": (lambda seconds: seconds > 0, "above 0"),
-    "agent_memory_mib": (lambda mib: mib >= 1, "at least 1"),
-    "agent_turns": (lambda turns: turns >= 1, "at least 1"),
-    "agents_at_once": (lambda programs: programs >= 1, "at least 1"),
-    "held_out": (lambda tasks: tasks >= 1, "at least 1 (for no evaluation set eval_every to 0)"),
-    "samples": (lambda groups: groups >= 0, "at least 0"),
-    "lora_rank": (lambda rank: rank >= 0, "at least 0 (0 is no LoRA)"),
+    **dict.fromkeys(("curriculum_start", "curriculum_floor"), ("in (0, 1]", lambda v: 0 < v <= 1)),
+    "curriculum_target": ("in (0, 1)", lambda rate: 0 < rate < 1),
+    **dict.fromkeys(("curriculum_width", "agent_time_s"), ABOVE_0),
+    **dict.fromkeys(("curriculum_steps", "agent_memory_mib"), least(1)),
+    **dict.fromkeys(("agent_turns", "agents_at_once"), least(1)),
+    "held_out": ("at least 1 (for no evaluation set eval_every to 0)", lambda tasks: tasks >= 1),
 }
 
 
-def _unread(config: TrainConfig) -> Iterator[tuple[tuple[str, ...], str, str]]:
-    """Yield names that the other settings leave unread, beside what, and what would read them."""
+def _unread(config: TrainConfig) -> Iterator[Unread]:
+    yield from unread(config)
     for each in fields(TrainConfig):
         readers = [curriculum for curriculum, names in _READS.items() if each.name in names]
         if readers and config.curriculum not in readers:
@@ -253,28 +247,16 @@ def _unread(config: TrainConfig) -> Iterator[tuple[tuple[str, ...], str, str]]:
         yield ("eval_temperature",), beside, "set temperature"
 
 
-def _check(config: TrainConfig) -> None:
-    for name, (holds, rule) in _RANGES.items():
-        if not holds(getattr(config, name)):
-            raise ValueError(f"{name} must be {rule}, got {getattr(config, name)!r}")
-    usual = {each.name: each.default for each in fields(TrainConfig)}
-    for names, beside, remedy in _unread(config):
-        for name in names:
-            if getattr(config, name) != usual[name]:
-                raise ValueError(
-                    f"{name}={getattr(config, name)!r} has no effect with {beside}: {remedy}, or "
-                    f"leave {name} at {usual[name]!r}"
-                )
+def _contradictions(config: TrainConfig) -> Iterator[str]:
+    yield from contradictions(config)
     for name in set(config.levels or ()) & set(config.env_args):
-        raise ValueError(f"env_args and levels both have {name}: give one of them")
+        yield f"env_args and levels both have {name}: give one of them"
     if "data" in config.env_args:
-        raise ValueError("env_args has data: give it as data")
+        yield "env_args has data: give it as data"
     if config.agent is not None and config.max_staleness:
-        raise ValueError("max_staleness must be 0 with agent, which samples as it trains")
-    if config.lora_rank:
-        config.lora()  # validates the rest
+        yield "max_staleness must be 0 with agent, which samples as it trains"
     if config.max_model_len is not None and config.max_model_len <= config.max_new_tokens:
-        raise ValueError(
+        yield (
             f"max_model_len={config.max_model_len} leaves no room for a prompt before "
             f"max_new_tokens={config.max_new_tokens}: raise it, or lower max_new_tokens"
         )

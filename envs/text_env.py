@@ -183,11 +183,18 @@ class TextEnv(gym.Env[str, str]):
     # -- episodes side by side -----------------------------------------------------------------
 
     def advance(self, states: Sequence[State], completions: Sequence[Completion]) -> None:
-        """Take one turn in each episode. One that was cut off in mid-turn ends with it."""
+        """Take one turn in each episode. One that was cut off in mid-turn ends with it.
+
+        One that a policy of tokens had no room to answer ends as it stands.
+        """
         going = []
         for state, completion in zip(states, completions, strict=True):
+            cut = completion.finish == "length"
+            if cut and completion.prompt_ids and not completion.ids and state.spans:
+                state.ended = "truncated"
+                continue
             state.hear(completion)
-            if completion.finish == "length":
+            if cut:
                 state.take(Turn())
                 state.ended = "truncated"
             else:

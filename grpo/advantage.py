@@ -8,7 +8,7 @@ skips it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import assert_never
 
 import torch
@@ -289,15 +289,6 @@ def outcome_advantages(
     )
 
 
-def refuse_unknown_rewards(weights: Iterable[str], named: Iterable[str]) -> None:
-    """Refuse weights of rewards that the environment does not give."""
-    if unknown := sorted(set(weights) - set(named)):
-        raise ValueError(
-            f"reward_weights names {unknown}, which the environment does not give: "
-            f"it gives {sorted(named)}"
-        )
-
-
 def _stack(
     rewards: Tensor, named: Mapping[str, Tensor] | None, objective: Objective
 ) -> tuple[Tensor, Tensor]:
@@ -307,11 +298,23 @@ def _stack(
             f"advantage={objective.advantage!r} needs rewards by name, got {named!r}: "
             "an environment with named parts gives them"
         )
-    given = objective.reward_weights or {}
-    refuse_unknown_rewards(given, named)
-    names = sorted(named)
+    require_rewards(objective, named)
+    given, names = objective.reward_weights or {}, sorted(named)
     stacked = torch.stack([named[name].masked_fill(rewards.isnan(), torch.nan) for name in names])
     return stacked, stacked.new_tensor([given.get(name, 1.0) for name in names])
+
+
+def require_rewards(objective: Objective, names: Collection[str]) -> None:
+    """Refuse weights of rewards that are not among the environment's.
+
+    Raises:
+        ValueError: it names them, and those there are.
+    """
+    if unknown := sorted(set(objective.reward_weights or {}) - set(names)):
+        raise ValueError(
+            f"reward_weights names {unknown}, which the environment does not give: "
+            f"it gives {sorted(names)}"
+        )
 
 
 def _scored(rewards: Tensor, lengths: Tensor | None = None) -> tuple[Tensor, Tensor]:

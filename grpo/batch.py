@@ -164,7 +164,8 @@ def require_positions(model: Any, prompt: int, reply: int) -> None:
     if most is not None and prompt + reply > most:
         raise ValueError(
             f"a prompt of {prompt} tokens and a reply of up to {reply} are more than the {most} "
-            "positions of the model: lower max_new_tokens, or leave such prompts out"
+            "positions of the model: lower max_new_tokens, or leave such prompts out, as "
+            "max_prompt_tokens does in training"
         )
 
 

@@ -132,20 +132,17 @@ def load_checkpoint(
     model: Any,
     optimizer: torch.optim.Optimizer,
     reference: Any = None,
-    *,
-    verify: bool = True,
 ) -> State:
-    """Put a checkpoint's weights, optimizer state and random state in place.
+    """Put the weights, optimizer state and random state of a verified checkpoint in place.
 
     Of an optimizer in shards this process's part is read. A ``reference``, which has
-    ``load(path)``, gets its state if the checkpoint has one. ``verify`` compares digests.
+    ``load(path)``, gets its state if the checkpoint has one.
 
     Raises:
-        DamagedCheckpoint: files of it are missing, cut short or changed.
         CheckpointError: it is of another model.
     """
-    found = read_state(path, verify=verify)
     try:
+        found = json.loads((path / "state.json").read_text(encoding="utf-8"))
         chosen = path / "tasks.json"
         tasks = json.loads(chosen.read_text(encoding="utf-8")) if chosen.exists() else None
         load_weights(model, path)
@@ -176,21 +173,24 @@ def _write_state(path: Path, state: State) -> None:
     (path / "state.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
-def read_state(path: Path, *, verify: bool = True) -> dict[str, Any]:
-    """Read ``state.json``, and verify the sizes and digests of the files that it lists."""
+def verify_checkpoint(path: Path) -> None:
+    """Require the files that ``state.json`` lists, of the sizes and digests there.
+
+    Raises:
+        DamagedCheckpoint: files are missing, cut short or changed.
+    """
     try:
-        found: dict[str, Any] = json.loads((path / "state.json").read_text(encoding="utf-8"))
+        found = json.loads((path / "state.json").read_text(encoding="utf-8"))
         for name, size in found.get("files", {}).items():
             if (there := (path / name).stat().st_size) != size:
                 raise ValueError(f"{name} has {there} bytes instead of {size}")
-        for name, digest in found.get("sha256", {}).items() if verify else ():
+        for name, digest in found.get("sha256", {}).items():
             if _digest(path / name) != digest:
                 raise ValueError(f"{name} is not what was written: its SHA-256 is another")
     except (OSError, ValueError) as error:
         raise DamagedCheckpoint(
             f"{str(path)!r} is damaged: {error}. Remove it to go on from the one before"
         ) from error
-    return found
 
 
 def _digest(path: Path) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 import numbers
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from functools import cache
-from typing import Any, Literal, get_args, get_type_hints
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 Average = Literal["dapo", "grpo", "bnpo", "dr_grpo"]
 Ratio = Literal["token", "sequence"]
@@ -125,7 +125,7 @@ class Objective:
     difficulty_slope: float = 10.0
 
     def __post_init__(self) -> None:
-        _check(self)
+        check(self, RULES, unread(self), _contradictions(self))
 
     @property
     def upper_clip(self) -> float:
@@ -245,6 +245,9 @@ class GRPOConfig(Objective):
     allow_overlap: bool = False
     allow_sample: bool = False
 
+    def __post_init__(self) -> None:
+        check(self, RULES, unread(self), contradictions(self))
+
     def rate(self, step: int) -> float:
         """Return the learning rate of a step, counted from 1."""
         rate = self.learning_rate * min(1.0, step / max(1, self.warmup_steps))
@@ -258,11 +261,14 @@ class GRPOConfig(Objective):
         return asdict(self)
 
 
-_Rule = tuple[str, Callable[[Any], bool]]
+Rule = tuple[str, Callable[[Any], bool]]
+Unread = tuple[Sequence[str], str, str]
+"""Names of settings that nothing reads, beside what, and the remedy."""
 
 
-def _least(least: int) -> _Rule:
-    return f"at least {least}", lambda v: v >= least
+def least(number: float) -> Rule:
+    """Return the rule that a number is not below another."""
+    return f"at least {number}", lambda v: v >= number
 
 
 def _weights(value: Any) -> bool:
@@ -278,38 +284,29 @@ def _json_object(value: Any) -> bool:
     return isinstance(value, Mapping)
 
 
-_ANY: _Rule = "anything", lambda v: True
-_ABOVE_0: _Rule = "above 0", lambda v: v > 0
-_SHARE: _Rule = "in [0, 1]", lambda v: 0 <= v <= 1
+ABOVE_0: Rule = "above 0", lambda v: v > 0
+_ANY: Rule = "anything", lambda v: True
+_SHARE: Rule = "in [0, 1]", lambda v: 0 <= v <= 1
 
-# Ranges. Other numbers must be at least 0.
-_RANGES: dict[str, _Rule] = {
+# Of what is not None. Other numbers must be at least 0.
+RULES: dict[str, Rule] = {
     # R1's epsilon of 10 bounds nothing from below, as no ratio is under 0: that is clip=1.
     "clip": ("in (0, 1], where 1 is no bound below; clip_high may be larger", lambda v: 0 < v <= 1),
-    "clip_high": ("above 0", lambda v: v is None or v > 0),
-    "cispo_cap": _least(1),
-    "cispo_floor": _SHARE,
     "top_entropy": ("in (0, 1]", lambda v: 0 < v <= 1),
-    "reward_weights": ("None or a finite number for each name", lambda v: v is None or _weights(v)),
-    "chat_template_kwargs": (
-        "None or a dict of JSON values",
-        lambda v: v is None or _json_object(v),
-    ),
-    "correction_cap": _least(1),
-    "correction_floor": _SHARE,
-    "difficulty_middle": _SHARE,
-    "max_none_share": _SHARE,
-    "group_size": _least(2),
     "learning_rate": ("above 0 and at most 1", lambda v: 0 < v <= 1),
-    "temperature": _ABOVE_0,
-    "eval_temperature": ("None or at least 0", lambda v: v is None or v >= 0),
-    **dict.fromkeys(("sapo_temperature", "sapo_temperature_negative"), _ABOVE_0),
-    **dict.fromkeys(("hard_weight", "easy_weight", "difficulty_slope"), _ABOVE_0),
-    "max_grad_norm": _ABOVE_0,
-    **dict.fromkeys(("prompts_per_step", "num_iterations", "minibatches"), _least(1)),
-    **dict.fromkeys(("max_new_tokens", "rows_per_batch", "tokens_per_batch"), _least(1)),
-    **dict.fromkeys(("eval_samples", "keep_checkpoints"), _least(1)),
+    "reward_weights": ("None or a finite number for each name", _weights),
+    "chat_template_kwargs": ("None or a dict of JSON values", _json_object),
+    "group_size": least(2),
     "seed": _ANY,
+    **dict.fromkeys(("clip_high", "temperature", "max_grad_norm"), ABOVE_0),
+    **dict.fromkeys(("sapo_temperature", "sapo_temperature_negative"), ABOVE_0),
+    **dict.fromkeys(("hard_weight", "easy_weight", "difficulty_slope"), ABOVE_0),
+    **dict.fromkeys(("cispo_floor", "correction_floor", "difficulty_middle"), _SHARE),
+    "max_none_share": _SHARE,
+    **dict.fromkeys(("cispo_cap", "correction_cap"), least(1)),
+    **dict.fromkeys(("prompts_per_step", "num_iterations", "minibatches"), least(1)),
+    **dict.fromkeys(("max_new_tokens", "rows_per_batch", "tokens_per_batch"), least(1)),
+    **dict.fromkeys(("eval_samples", "keep_checkpoints"), least(1)),
 }
 # A bound that is infinite is none.
 _MAY_BE_INFINITE = ("max_grad_norm", "cispo_cap", "correction_cap", "clip_high", "dual_clip")
@@ -328,35 +325,37 @@ _SPREADS = {
 }
 
 
-def _unread(o: Any) -> Iterator[tuple[str, str, str]]:
-    """Yield settings that nothing reads beside the others: names, beside what, the remedy."""
+def unread(o: Objective) -> Iterator[Unread]:
+    """Yield the settings that the others leave unread."""
     surrogate, advantage = f"surrogate={o.surrogate!r}", f"advantage={o.advantage!r}"
     if o.surrogate == "cispo":
-        yield "clip clip_high", surrogate, "use cispo_cap and cispo_floor"
+        yield ("clip", "clip_high"), surrogate, "use cispo_cap and cispo_floor"
     else:
-        yield "cispo_cap cispo_floor", surrogate, "set surrogate='cispo'"
+        yield ("cispo_cap", "cispo_floor"), surrogate, "set surrogate='cispo'"
     if o.surrogate == "sapo":
-        yield "clip clip_high", surrogate, "use sapo_temperature"
+        yield ("clip", "clip_high"), surrogate, "use sapo_temperature"
     else:
-        yield "sapo_temperature sapo_temperature_negative", surrogate, "set surrogate='sapo'"
+        names = ("sapo_temperature", "sapo_temperature_negative")
+        yield names, surrogate, "set surrogate='sapo'"
     if o.surrogate != "clip":
-        yield "dual_clip", surrogate, "set surrogate='clip'"
+        yield ("dual_clip",), surrogate, "set surrogate='clip'"
     if not o.beta:
-        yield "kl kl_in kl_correction", "beta=0", "set beta above 0, as DeepSeekMath's 0.04"
+        remedy = "set beta above 0, as DeepSeekMath's 0.04"
+        yield ("kl", "kl_in", "kl_correction"), "beta=0", remedy
     if o.correction == "none":
         remedy = "set correction='token_truncate' or another"
-        yield "correction_cap correction_floor", "correction='none'", remedy
+        yield ("correction_cap", "correction_floor"), "correction='none'", remedy
     if o.advantage not in _SPREADS:
-        yield "advantage_std", advantage, "which fixes its own"
+        yield ("advantage_std",), advantage, f"set advantage to one of {tuple(_SPREADS)}"
     if o.advantage not in ("mo_grpo", "gdpo"):
         remedy = "set advantage='mo_grpo' or 'gdpo', or weigh the rewards in the environment"
-        yield "reward_weights", advantage, remedy
+        yield ("reward_weights",), advantage, remedy
     if not o.weighs_difficulty:
         remedy = "set easy_weight=0.4 and hard_weight=1.5"
-        yield "difficulty_middle difficulty_slope", "hard_weight=easy_weight", remedy
+        yield ("difficulty_middle", "difficulty_slope"), "hard_weight=easy_weight", remedy
 
 
-def _contradictions(o: Any) -> Iterator[str]:
+def _contradictions(o: Objective) -> Iterator[str]:
     if o.dual_clip is not None and o.dual_clip <= 1 + o.upper_clip:
         yield (
             f"dual_clip must be above 1 + clip_high ({1 + o.upper_clip:g}), got {o.dual_clip!r}: "
@@ -402,7 +401,9 @@ def _contradictions(o: Any) -> Iterator[str]:
         )
 
 
-def _contradictions_of_run(o: GRPOConfig) -> Iterator[str]:
+def contradictions(o: GRPOConfig) -> Iterator[str]:
+    """Yield what in the settings of a run contradicts something else."""
+    yield from _contradictions(o)
     for name in ("minibatches", "rollout_chunks"):
         if (value := getattr(o, name)) > o.prompts_per_step:
             yield f"{name} must be at most prompts_per_step ({o.prompts_per_step}), got {value}"
@@ -421,43 +422,50 @@ def _contradictions_of_run(o: GRPOConfig) -> Iterator[str]:
         )
 
 
-_hints = cache(get_type_hints)
+_KINDS: dict[Any, type] = {bool: bool, int: numbers.Integral, float: numbers.Real}
 
 
-def _check(o: Objective) -> None:
-    """Check types and ranges, then that each setting is read and none contradicts another."""
-    kinds = {bool: bool, int: numbers.Integral, float: numbers.Real}
-    defaults = {field.name: field.default for field in fields(o)}
-    # A class that inherits checks its own.
-    ours = _hints(GRPOConfig if isinstance(o, GRPOConfig) else Objective)
-    for name, default in defaults.items():
-        value, kind = getattr(o, name), type(default)
-        if value is not None and float in get_args(ours.get(name)):  # a number that may be None
-            kind = float
-        numeric = kind in (int, float)
-        rule, holds = _RANGES.get(name, _least(0) if numeric else _ANY) if name in ours else _ANY
-        if words := get_args(ours.get(name)) if kind is str else ():
-            rule, holds = f"one of {words}", words.__contains__
-        if kind in kinds and (
-            not isinstance(value, kinds[kind]) or isinstance(value, bool) is not (kind is bool)
+def check(
+    o: Objective,
+    rules: Mapping[str, Rule],
+    unread: Iterable[Unread],
+    contradictions: Iterable[str],
+) -> None:
+    """Check types and ranges, then that each setting is read and none contradicts another.
+
+    Raises:
+        TypeError: a number or a switch is of another type.
+        ValueError: another fault, with the remedy.
+    """
+    for name, hint in get_type_hints(type(o)).items():
+        value = getattr(o, name)
+        kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+        if value is None and NoneType in kinds:
+            continue
+        kind = next((kind for kind in kinds if kind in _KINDS), None)
+        if kind is not None and (
+            not isinstance(value, _KINDS[kind]) or isinstance(value, bool) is not (kind is bool)
         ):
             raise TypeError(f"{name} must be of type {kind.__name__}, got {value!r}")
-        if isinstance(value, numbers.Real) and not isinstance(value, int | float):
-            # numpy's, which JSON does not take
+        if kind in (int, float) and type(value) not in (int, float):  # numpy's: JSON takes none
             value = int(value) if isinstance(value, numbers.Integral) else float(value)
             object.__setattr__(o, name, value)
-        if isinstance(value, float) and not math.isfinite(value):
-            bound = value == math.inf and name in _MAY_BE_INFINITE
-            holds, rule = (holds, rule) if bound else ((lambda _: False), "finite")
+        words = next((get_args(kind) for kind in kinds if get_origin(kind) is Literal), ())
+        usual = (f"one of {words}", words.__contains__) if words else _ANY
+        rule, holds = rules.get(name, least(0) if kind in (int, float) else usual)
+        if kind is float and not (
+            math.isfinite(value) or (value == math.inf and name in _MAY_BE_INFINITE)
+        ):
+            raise ValueError(f"{name} must be finite, got {value!r}")
         if not holds(value):
             raise ValueError(f"{name} must be {rule}, got {value!r}{_REASONS.get(name, '')}")
-    for names, beside, remedy in _unread(o):
-        for name in names.split():
+    defaults = {field.name: field.default for field in fields(o)}
+    for names, beside, remedy in unread:
+        for name in names:
             if (value := getattr(o, name)) != defaults[name]:
                 raise ValueError(
                     f"{name}={value!r} has no effect with {beside}: leave it at "
                     f"{defaults[name]!r}, or {remedy}"
                 )
-    of_run = _contradictions_of_run(o) if isinstance(o, GRPOConfig) else ()
-    for message in (*_contradictions(o), *of_run):
+    for message in contradictions:
         raise ValueError(message)

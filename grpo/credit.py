@@ -77,6 +77,13 @@ def credit(
     return made
 
 
+def reading_drift(rows: Sequence[Row], reading: Sequence[TokenScores]) -> float:
+    """Return the distance of reader and sampler, in nats a token, as :func:`.guards.drift`."""
+    far = _padded([x.logprobs for x in reading]) - row_table(rows, "logprobs")
+    far = far[row_table(rows, "written").bool()]
+    return float((far.expm1() - far).mean())
+
+
 def flat_share(groups: Sequence[EpisodeGroup], rows: Sequence[Row]) -> float:
     """Return the share of groups without a gradient: none of their tokens has an advantage.
 

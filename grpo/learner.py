@@ -28,7 +28,7 @@ from .checkpoint import (
     save_checkpoint,
 )
 from .config import GRPOConfig
-from .credit import credit, flat_share, reads_policy, rows_of
+from .credit import credit, flat_share, reading_drift, reads_policy, rows_of
 from .distributed import World
 from .draw import derive_seed
 from .guards import (
@@ -44,7 +44,7 @@ from .guards import (
 )
 from .interrupt import Signals, time_limit
 from .log import MetricsLog, Progress, Tracker, filter_metrics, keeps_samples, require_trackers
-from .logprobs import choose_forward, reading_drift
+from .logprobs import choose_forward
 from .loss import merge_sums
 from .records import FILE, read_metrics, write_about
 from .reference import Reference
@@ -363,8 +363,8 @@ class Learner:
         """
         rows, reading = rows_of(groups), None
         if self.reference is not None:
-            with self.reference.reading() as model:
-                read = self._updater.read(rows, model)
+            with self.reference.reading():
+                read = self._updater.read(rows)
             rows = [replace(r, reference=x.logprobs) for r, x in zip(rows, read, strict=True)]
         if reads_policy(self.config):
             reading = self._updater.read(rows)
@@ -490,9 +490,7 @@ class Learner:
         return start
 
     def _resume(self, checkpoint: Path) -> None:
-        state = load_checkpoint(
-            checkpoint, self.model, self.optimizer, self.reference, verify=False
-        )
+        state = load_checkpoint(checkpoint, self.model, self.optimizer, self.reference)
         require_same(self.config.to_json(), state.config, checkpoint)
         self.step = state.step
         self._unlogged = None if state.row is None else (state.row, [])

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from huggingface_hub import snapshot_download
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import (
@@ -165,16 +166,23 @@ def load_model(
     tokenizer = load_tokenizer(path)
     try:
         with without_progress_bars():
-            model: Any = AutoModelForCausalLM.from_pretrained(
-                base.resolve(), local_files_only=True, dtype=dtype, trust_remote_code=False
+            loaded: Any = AutoModelForCausalLM.from_pretrained(
+                base.resolve(),
+                local_files_only=True,
+                dtype=dtype,
+                trust_remote_code=False,
+                output_loading_info=True,
             )
+            model, info = loaded
+            if missing := sorted(info["missing_keys"]):  # which are random numbers
+                raise ValueError(f"{len(missing)} tensors are missing, {missing[0]!r} among them")
             if base == path != Path(directory):  # adapters are to name their base for any machine
                 model.name_or_path = model.config._name_or_path = str(directory)
             if base != path:
                 with _peft() as peft:
                     load = peft.PeftModel.from_pretrained
                     model = load(model, str(path), is_trainable=True).eval()
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise ModelError(
             f"{str(path)!r} holds no causal LM that transformers can load: {error}. Save it there "
             "with model.save_pretrained(directory)"

@@ -246,9 +246,7 @@ class MetricsLog:
         require_trackers(trackers)
         root = Path(directory)
         self._rows = StepLines(root / FILE, resume_step=resume_step)
-        self._samples: StepLines | None = None
-        if resume_step is not None and (root / SAMPLES).exists():
-            self._samples = StepLines(root / SAMPLES, resume_step=resume_step)
+        self._samples = StepLines(root / SAMPLES, resume_step=resume_step)
         self.path = self._rows.path
         if trackers is None:
             trackers = ["tensorboard"] if importlib.util.find_spec("tensorboard") else []
@@ -273,18 +271,13 @@ class MetricsLog:
 
     def samples(self, step: int, groups: Sequence[Mapping[str, Any]]) -> None:
         """Append a step's groups, as :func:`~assay.envs.group_summary.sample_groups` gives them."""
-        if self._samples is None:
-            self._samples = StepLines(self.path.with_name(SAMPLES))
         kept = finite(groups)
         self._samples.write({"step": step, "groups": kept})
         for tracker in self._trackers:
             tracker.put(lambda t: t.samples(step, kept))
 
     def close(self) -> None:
-        """Close the files and the trackers. Calling it twice does no harm."""
-        self._rows.close()
-        if self._samples is not None:
-            self._samples.close()
+        """Close the trackers. Calling it twice does no harm."""
         for tracker in self._trackers:
             tracker.close()
 

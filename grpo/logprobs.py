@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import functools
 import logging
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -359,15 +358,3 @@ def read_rows(
                 n = len(row.reply)
                 found[id(row)] = TokenScores(tuple(values[:n]), tuple(more[:n]))
     return [found[id(row)] for row in rows]
-
-
-def reading_drift(rows: Sequence[Row], reading: Sequence[TokenScores]) -> float:
-    """Return the distance of reader and sampler, in nats a token, as :func:`.guards.drift`."""
-    far = [
-        read - sampled
-        for row, x in zip(rows, reading, strict=True)
-        for read, sampled, mine in zip(x.logprobs, row.logprobs, row.written, strict=True)
-        if mine
-    ]
-    # Past e^700 a float ends, and expm1 raises.
-    return math.fsum(math.expm1(min(d, 700)) - d for d in far) / len(far) if far else math.nan

@@ -41,26 +41,21 @@ class StepLines:
             self.last = max((row["step"] for row in rows), default=-1)
             kept = [json.dumps(row) + "\n" for row in rows if row["step"] <= resume_step]
             write_text(path, "".join(kept))
-        self._file = path.open("ab", buffering=0)
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Append a row; it needs a ``step``."""
         line = (json.dumps(row, allow_nan=False) + "\n").encode()
-        end = os.fstat(self._file.fileno()).st_size
         try:
-            if self._file.write(line) != len(line):
-                raise OSError("the disk is full")
+            with self.path.open("ab", buffering=0) as file:
+                end = file.tell()
+                if file.write(line) != len(line):
+                    file.truncate(end)
+                    raise OSError("the disk is full")
         except OSError as error:
-            with contextlib.suppress(OSError):  # the disk may be gone altogether
-                os.truncate(self._file.fileno(), end)
             if not self._failed:
                 message = f"cannot write {self.path.name}: {error}. Training goes on without"
                 warnings.warn(message, WatchWarning, stacklevel=3)
             self._failed = True
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
 
 
 def finite(value: Any) -> Any:

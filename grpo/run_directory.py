@@ -17,7 +17,7 @@ from typing import Any
 
 from ..sandbox.redaction import redact
 from ..verifiers.atomic_io import remove_directory, sweep, write_directory, write_json
-from .checkpoint import CheckpointError, DamagedCheckpoint, list_checkpoints, read_state
+from .checkpoint import CheckpointError, DamagedCheckpoint, list_checkpoints, verify_checkpoint
 from .guards import METRIC
 from .loading import save_weights
 from .records import FILE, read_metrics, versions
@@ -120,7 +120,7 @@ def find_start(out_dir: Path, *, resume: bool) -> Path | None:
     sweep(checkpoints)
     for path in reversed(found):
         try:
-            read_state(path)
+            verify_checkpoint(path)
         except DamagedCheckpoint as error:
             aside = path.with_name(f"damaged-{path.name}")
             warnings.warn(f"{error}. It is put aside as {aside.name!r}", CheckpointWarning, 3)

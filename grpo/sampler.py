@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import groupby
+from itertools import compress, groupby
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -20,7 +20,7 @@ from torch import Tensor
 
 from ..envs import Completion, Conversation, ExtendingPolicy
 from ..envs.turn_tokens import extend_prompt
-from .batch import require_positions
+from .batch import longest_row, require_positions
 from .decoder import choose_decoder
 from .distributed import World
 from .draw import Distribution, RowNumbers, StopStrings, uniforms
@@ -105,8 +105,8 @@ def sample(
     ``temperature`` and the cuts are those of :class:`~assay.grpo.draw.Distribution`.
 
     Raises:
-        ValueError: a prompt has no tokens, a setting is out of its range, or the model's logits
-            are not finite.
+        ValueError: a prompt has no tokens or one that the model does not know, a setting is out
+            of its range, or the model's logits are not finite.
     """
     distribution = Distribution(temperature=temperature, top_k=top_k, min_p=min_p, top_p=top_p)
     if not all(prompts):
@@ -115,6 +115,12 @@ def sample(
         return []
     model = causal_lm(model)
     require_positions(model, max(map(len, prompts)), max_new_tokens)
+    vocabulary = model.config.get_text_config().vocab_size
+    if (highest := max(map(max, prompts))) >= vocabulary:
+        raise ValueError(
+            f"a prompt has the token {highest}, and the model knows {vocabulary}: take the "
+            "tokenizer it was trained with, or call model.resize_token_embeddings(len(tokenizer))"
+        )
     device = model.device
     steps_a_look, ends = _STEPS_A_LOOK.get(device.type, 8), set(eos_ids)
     replies = [Sample() for _ in prompts]
@@ -178,6 +184,9 @@ class TokenPolicy(ABC):
 
     tokenizer: Any
     chat_template_kwargs: Mapping[str, Any] | None
+    max_new_tokens: int
+    longest: int | None
+    """Most tokens of a prompt and its reply; None for any number."""
     seed: int
     rows: RowNumbers
 
@@ -198,15 +207,24 @@ class TokenPolicy(ABC):
     ) -> list[Completion]:
         """Answer each conversation, going on from the tokens of its earlier turns.
 
+        A later turn for which the model has no room is cut off before its first token, which ends
+        the episode.
+
         Raises:
             TemplateRewritesHistory: the tokenizer's chat template does not keep the turns that
                 are over, so that no prompt can go on from them.
         """
         prompts = encode_all(self.tokenizer, conversations, prefixes, self.chat_template_kwargs)
         rows = self.rows.of(prefixes)
-        found = self.answer(prompts, rows)
-        for row, completion in zip(rows, found, strict=True):
-            self.rows.keep(row, [*completion.prompt_ids, *completion.ids])
+        room = [
+            not before or not self.longest or len(prompt) + self.max_new_tokens <= self.longest
+            for before, prompt in zip(prefixes, prompts, strict=True)
+        ]
+        answers = iter(self.answer(list(compress(prompts, room)), list(compress(rows, room))))
+        found = []
+        for row, prompt, fits in zip(rows, prompts, room, strict=True):
+            found.append(next(answers) if fits else Completion("", "length", tuple(prompt)))
+            self.rows.keep(row, [*prompt, *found[-1].ids])
         return found
 
 
@@ -251,7 +269,7 @@ class ModelPolicy(TokenPolicy):
                 f"got {max_new_tokens} and {rows_per_batch}"
             )
         self.model, self.tokenizer, self.world = model, tokenizer, world
-        self.max_new_tokens = max_new_tokens
+        self.max_new_tokens, self.longest = max_new_tokens, longest_row(causal_lm(model))
         self.distribution = Distribution(
             temperature=temperature, top_k=top_k, min_p=min_p, top_p=top_p
         )

@@ -10,7 +10,7 @@ from ..envs.datasets.splits import refuse_overlap, refuse_training
 from ..envs.group_summary import Score
 from ..envs.rollout import play_in_chunks
 from ..verifiers import Rubric
-from .advantage import refuse_unknown_rewards
+from .advantage import require_rewards
 from .config import GRPOConfig
 from .distributed import World
 from .sampler import encode_all
@@ -85,7 +85,7 @@ def training_tasks(
     refuse_training(env, allow_test_split=config.allow_test_split, allow_sample=config.allow_sample)
     # A turn may end with a verdict of other names, and a group's rewards have names of their own.
     if isinstance(env.rubric, Rubric) and env.max_turns == 1 and env.group_rubric is None:
-        refuse_unknown_rewards(config.reward_weights or (), env.rubric.parts)
+        require_rewards(config, env.rubric.parts)
     rollout = SampledTasks(env, config, sampler) if sampler else ScheduledTasks(env, config)
     rollout.play_tasks = play_tasks
     if not config.max_refills:

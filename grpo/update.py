@@ -177,12 +177,12 @@ class Updater:
         if self._shards is not None:
             self._shards.split()
 
-    def read(self, rows: Sequence[Row], model: Any = None) -> list[TokenScores]:
-        """Read rows under the policy, or under another model that each process has whole."""
+    def read(self, rows: Sequence[Row]) -> list[TokenScores]:
+        """Read rows under the policy."""
         world, config = self._world, self._config
         shares = [list(chain(*group_by_prompt(rows)[i :: world.size])) for i in range(world.size)]
         mine = read_rows(
-            self._model if model is None else model,
+            self._model,
             self._forward,
             shares[world.rank],
             temperature=config.temperature,

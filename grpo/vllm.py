@@ -132,7 +132,7 @@ class VLLMPolicy(TokenPolicy):
         self._timeout_s, self._check = timeout_s, check
         self._lock = threading.RLock()  # of what follows
         self._name, self._dtype = "", torch.float32
-        self.longest: int | None = None
+        self.longest = None
         self._vocabulary = len(tokenizer)
         self._label, self._syncs, self._run = "", 0, uuid.uuid4().hex[:8]
         self._held: tuple[int, list[float]] | None = None
@@ -573,6 +573,7 @@ class _Stream(TokenPolicy):
 
     def __init__(self, policy: VLLMPolicy, seed: int) -> None:
         self.tokenizer, self.chat_template_kwargs = policy.tokenizer, policy.chat_template_kwargs
+        self.max_new_tokens, self.longest = policy.max_new_tokens, policy.longest
         self._policy = policy
         self.reseed(seed)
 

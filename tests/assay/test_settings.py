@@ -255,7 +255,7 @@ def test_what_is_missing_is_asked_for() -> None:
         ({"env_args": {"data": "x"}}, "give it as data"),
         ({"levels": {"level": (1, 2)}, "env_args": {"level": 1}}, "give one of them"),
         ({"lora_alpha": 8.0}, "lora_alpha=8.0 has no effect with lora_rank=0"),
-        ({"lora_rank": -1}, "0 is no LoRA"),
+        ({"lora_rank": -1}, "lora_rank must be at least 0, got -1"),
         ({"lora_rank": 4, "lora_alpha": 0.0}, "alpha must be above 0"),
         ({"dtype": "int8"}, "dtype must be one of"),
         ({"group_size": 1}, "group_size must be at least 2"),

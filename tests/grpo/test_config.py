@@ -121,7 +121,7 @@ def test_numbers_of_any_kind_are_taken_and_plain_json() -> None:
         ({"reference_every": 3}, "reference_every refreshes .* beta is 0"),
         ({"rollout_chunks": 65}, r"at most prompts_per_step \(64\), got 65"),
         ({"eval_temperature": 0.0, "eval_samples": 4}, "the same one each time"),
-        ({"eval_temperature": -1.0}, r"eval_temperature must be None or at least 0, got -1\.0"),
+        ({"eval_temperature": -1.0}, r"eval_temperature must be at least 0, got -1\.0"),
     ],
 )
 def test_refused(options: dict[str, Any], words: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import string
@@ -76,6 +77,19 @@ def test_a_directory_that_is_not_there_or_broken(model_dir: Path, tmp_path: Path
     shutil.copytree(model_dir, tmp_path, dirs_exist_ok=True)
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(ModelError, match=str(tmp_path)):
+        load_model(tmp_path)
+
+
+def test_weights_that_are_cut_short_or_missing(model_dir: Path, tmp_path: Path) -> None:
+    """Transformers would fill the missing ones with random numbers."""
+    shutil.copytree(model_dir, tmp_path, dirs_exist_ok=True)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 3}))
+    with pytest.raises(ModelError, match=r"9 tensors are missing, 'model\.layers\.2\.input_layern"):
+        load_model(tmp_path)
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    with pytest.raises(ModelError, match="holds no causal LM that transformers can load: Error"):
         load_model(tmp_path)
 
 

@@ -87,9 +87,13 @@ def test_broken_weights_are_named(model: Any, temperature: float) -> None:
         sample(model, [[5]], max_new_tokens=1, temperature=temperature)
 
 
-def test_empty_prompts_are_refused(model: Any) -> None:
-    with pytest.raises(ValueError, match="at least one token"):
-        sample(model, [[1], []], max_new_tokens=1)
+@pytest.mark.parametrize(
+    ("prompt", "message"),
+    [([], "at least one token"), ([5, 100], "has the token 100, and the model knows 100")],
+)
+def test_prompts_that_are_none(model: Any, prompt: list[int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        sample(model, [[1], prompt], max_new_tokens=1)
     assert sample(model, [], max_new_tokens=1) == []
 
 

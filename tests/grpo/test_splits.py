@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from assay import Exact, make
+from assay import Exact, Rubric, make
 from assay.envs import Rows, Task, TextEnv, Uniform
 from assay.grpo import GRPOConfig, Learner, held_out_tasks, training_tasks
 from assay.grpo.tasks import splits_of
@@ -53,6 +53,18 @@ def test_one_split_of_a_generator_cannot_train_and_evaluate() -> None:
         splits_of(rollout, held_out_tasks(make("assay/Arithmetic-v1", seed=4), 20), config)
     test = held_out_tasks(make("assay/Arithmetic-v1", split="test"), 20)
     assert splits_of(rollout, test, config)["overlap"] == 0
+
+
+def test_weights_of_rewards_that_a_rubric_lacks_are_refused_before_training() -> None:
+    tasks = Rows([Task("1 and 1 more?", "2")], "train")
+    env = TextEnv(tasks, Rubric({"right": Exact(), "form": Exact()}))
+    for names, refused in ((("form",), False), (("form", "froms"), True)):
+        config = GRPOConfig(advantage="gdpo", reward_weights=dict.fromkeys(names, 1.0), **SETTINGS)
+        if not refused:
+            training_tasks(env, config)
+            continue
+        with pytest.raises(ValueError, match=r"names \['froms'\].* it gives \['form', 'right'\]"):
+            training_tasks(env, config)
 
 
 def test_rollouts_of_ones_own_are_taken_as_they_are() -> None:

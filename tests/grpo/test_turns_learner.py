@@ -136,6 +136,23 @@ def test_the_gradient_is_that_of_the_policys_tokens_alone(played: Any, name: str
         assert torch.allclose(mine, theirs.grad, atol=1e-5)
 
 
+def test_an_episode_ends_where_the_model_has_no_room_for_another_turn(pocket: Any) -> None:
+    """As it stands: it is scored, and its tokens are those of the turns before."""
+    model, tokenizer = pocket("ab!?")
+    model.config.max_position_embeddings = 15  # a prompt of 8 and a reply of 6, and one more
+    env = Alternate()
+    asked = ModelPolicy(model.eval(), tokenizer, max_new_tokens=6, seed=1)
+    groups = play(env, asked, [env.task(i) for i in range(6)], 4)
+    episodes = [e for group in groups for e in group.episodes]
+    cut = [e for e in episodes if e.truncated and len(e.spans) == 2 and len(e.turns) == 2]
+    assert len(cut) > 3
+    assert all(e.reward in (0.0, 0.5) and len(row_of(e).reply) <= 6 for e in cut)
+    assert any(len(e.spans) == 4 for e in episodes)
+    model.config.max_position_embeddings = 6
+    with pytest.raises(ValueError, match="more than the 6 positions"):  # in the first turn
+        play(env, ModelPolicy(model, tokenizer, max_new_tokens=6), [env.task(0)], 2)
+
+
 def test_the_learner_learns_to_take_two_turns(pocket: Any, tmp_path: Path) -> None:
     model, tokenizer = pocket("ab!?")
     config = GRPOConfig(

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import copy
 import os
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from datetime import timedelta
@@ -28,7 +27,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import distribute_tensor
 
 from .batch import Batch
-from .interrupt import Signals, Terminated, TrainingStopped
+from .interrupt import Signals, Terminated
 from .logprobs import Forward
 
 T = TypeVar("T")
@@ -138,13 +137,13 @@ class World:
     def together(self, work: Callable[[], T], *, breakable: bool = False) -> list[T]:
         """Run ``work`` in each process, without collectives; return all results in all of them.
 
-        Ctrl-C and SIGTERM may break off what is ``breakable``, but no ``sys.exit`` of its own.
+        Ctrl-C and SIGTERM may break off what is ``breakable``.
 
         Raises:
             ProcessFailed: it raised in another process. Here the error itself is raised.
             KeyboardInterrupt, Terminated: another process was stopped.
         """
-        open_to = self._rolling_out if self.signals and breakable else nullcontext
+        open_to = self.signals.at_once if self.signals and breakable else nullcontext
         if self.size == 1:
             with open_to():
                 return [work()]
@@ -169,21 +168,6 @@ class World:
         """Run ``work`` in the main process only; return its result in all."""
         found = self.together(lambda: [work()] if self.is_main else [], breakable=breakable)
         return found[0][0]
-
-    @contextmanager
-    def _rolling_out(self) -> Iterator[None]:
-        signals = self.signals or Signals()
-        try:
-            with signals.at_once():
-                yield
-        except SystemExit as error:
-            if signals.obeyed or isinstance(error, Terminated):
-                raise
-            at = traceback.extract_tb(error.__traceback__)[-1]
-            raise TrainingStopped(
-                f"{at.name} ({at.filename}:{at.lineno}) called sys.exit({error.code!r}): an "
-                "environment or a verifier must return or raise. Mend that and resume"
-            ) from error
 
     @contextmanager
     def _waiting(self, what: str) -> Iterator[None]:

@@ -34,16 +34,12 @@ class Signals:
     a handler of its own; Ctrl-C does what it did before. A second one gets through at once. One
     that is still held at the end of the block is delivered then. Outside the main thread, where
     Python delivers no signals, it does nothing.
-
-    Attributes:
-        obeyed: a signal got through; a SystemExit may be its handler's.
     """
 
     def __init__(self) -> None:
         self._before: dict[int, Any] = {}
         self._held: list[int] = []
         self._open = False
-        self.obeyed = False
 
     def __enter__(self) -> Self:
         if in_main_thread():
@@ -80,7 +76,6 @@ class Signals:
             self._held.append(number)
 
     def _obey(self, number: int, frame: Any) -> None:
-        self.obeyed = True
         handler = self._before[number]
         if number == signal.SIGTERM and handler is signal.SIG_DFL:
             raise Terminated

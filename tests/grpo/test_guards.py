@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 import math
 import re
-import signal
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +28,6 @@ from assay.grpo import (
 )
 from assay.grpo.credit import credit, rows_of
 from assay.grpo.guards import EarlyStop, Patience, TrainingAlarm, drift, stall_reason
-from assay.grpo.interrupt import TrainingStopped
 from assay.grpo.loss import policy_sums
 from assay.grpo.update import minibatches
 
@@ -88,28 +85,6 @@ def test_a_rollout_of_another_policy_stops_the_run(
     with pytest.raises(SamplerMismatch, match=r"step 1: .*max_mismatch is 0\.02.*temperature"):
         learner.train()
     assert torch.equal(weights(model), before)
-
-
-def test_an_environment_that_exits_does_not_end_the_process(
-    model: Any, tokenizer: Any, tmp_path: Path
-) -> None:
-    """But a handler of SIGTERM that does so, ends it."""
-
-    def exits(policy: Any, step: int) -> Any:
-        sys.exit(3)
-
-    with pytest.raises(TrainingStopped, match=r"exits \(.*_guards\.py:\d+\) called sys.exit\(3"):
-        Learner(model, tokenizer, exits, config(), tmp_path / "exits").train()
-    assert len(list_checkpoints(tmp_path / "exits/checkpoints")) == 1
-    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(4))
-    try:
-        stopped = Learner(
-            model, tokenizer, lambda *_: signal.raise_signal(15), config(), tmp_path / "stopped"
-        )
-        with pytest.raises(SystemExit, match="4"):
-            stopped.train()
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def test_a_mismatch_that_is_corrected_is_shown(

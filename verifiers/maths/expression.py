@@ -214,10 +214,10 @@ class _Reader:
                 return factorial(base)
             self.take()
             return double_factorial(base)
-        if self.peek() == "°" and self.angles:
-            self.take()
-            return product([base, constant("pi"), number(Fraction(1, 180))])
-        return base
+        if self.peek() != "°":
+            return base
+        self.take()  # elsewhere than in a function it is a unit: 180°-2x
+        return product([base, constant("pi"), number(Fraction(1, 180))]) if self.angles else base
 
     def group(self, left: str, right: str, depth: int) -> Node:
         self.take(left)

@@ -21,7 +21,8 @@ _CHARACTERS = str.maketrans(
         "−": "-", "–": "-", "﹣": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "÷": "/",
         "π": r"\pi ", "∞": r"\infty ", "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ",
         "√": r"\sqrt ", "∪": r"\cup ", "⋃": r"\cup ", "∈": r"\in ", "≈": r"\approx ",
-        "∅": r"\emptyset ", "±": r"\pm ", "\u00a0": " ", "\u202f": " ", "\u2009": " ",
+        "∅": r"\emptyset ", "∩": r"\cap ", "∀": r"\forall ", "∃": r"\exists ", "∣": "|",
+        "±": r"\pm ", "\u00a0": " ", "\u202f": " ", "\u2009": " ",
         "’": "'", "¬": r"\neg ", "≡": r"\equiv ", "⁄": "/", "₁": "_1", "₂": "_2", "₀": "_0",
         "∶": ":", "∠": r"\angle ", "△": r"\triangle ", "∥": r"\parallel ", "⊥": r"\perp ",
         "∧": r"\wedge ", "∨": r"\vee ", "：": ":", "、": ",",
@@ -61,7 +62,8 @@ _SPELLING = {
     "dfrac": r"\frac", "tfrac": r"\frac", "cfrac": r"\frac", "leq": r"\le", "leqslant": r"\le",
     "geq": r"\ge", "geqslant": r"\ge", "neq": r"\ne", "lt": "<", "gt": ">", "infin": r"\infty",
     "varnothing": r"\emptyset", "lbrace": r"\{", "rbrace": r"\}", "lbrack": "[", "rbrack": "]",
-    "degree": "°", "ast": "*", "ldots": r"\dots", "cdots": r"\dots", "lor": " , ", "vee": " , ",
+    "degree": "°", "ast": "*", "ldots": r"\dots", "cdots": r"\dots", "land": r"\wedge",
+    "lor": " , ", "vee": " , ",
     "nicefrac": r"\frac", "sfrac": r"\frac", "Pr": "P", "bar": r"\overline",
     "varphi": r"\phi", "vartheta": r"\theta", "varepsilon": r"\epsilon",
     "langle": "(", "rangle": ")", "left": "", "right": "", "big": "", "Big": "", "bigl": "",
@@ -113,7 +115,7 @@ _GROUP = r"\{(?>(?:[^{}]|\{[^{}]*\})*)\}"
 _FIRST = re.compile(rf"(\\(?:frac|sqrt(?:\[\d+\])?|binom|hat|vec))\s*{_SINGLE}")
 _SECOND = re.compile(rf"(\\(?:frac|binom)\s*{_GROUP})\s*{_SINGLE}")
 _COMBINED = re.compile(
-    r"(?<![A-Za-z\\])(?:C\(([a-z\d]{1,9}), ?([a-z\d]{1,9})\)"
+    r"(?<![A-Za-z\\])(?:C\(([a-z\d+-]{1,9}), ?([a-z\d+-]{1,9})\)"
     r"|(?:\{\}|(?<![\w)}]))[_^](?:\{([a-z\d][a-z\d+-]{0,8})\}|(\d{1,9}|[a-z]))"
     r"C_(?:\{([a-z\d][a-z\d+-]{0,8})\}|(\d{1,9}|[a-z]))"
     r"|C_(?:\{([3-9]|\d\d{1,8}|\d?[nmN](?:[+-]\d)?)\}|([3-9]|\d\d{1,8}|[nmN]))"
@@ -165,6 +167,9 @@ _REALS_RULED = re.compile(
     r"(?=[a-z] ?(?:[<>]|\\[lgn]e(?![A-Za-z])))"
 )
 """``\\text{all real numbers } x \\ge 2``."""
+_INTEGERS = re.compile(
+    r"^(?:\\text\{ ?)?(?:the set of )?(?:[aA]ll (?:the )?)?(positive |negative )?integers ?\}?$"
+)
 _OR_ASIDE = re.compile(  # 1/2 (or 0.5)
     r"[\s,]*(?:\\text\{\s*)?\(or[\s}]+([^()]{1,60}?)(?:\)|\\text\{\s*\)\s*\})$"
 )
@@ -175,6 +180,7 @@ _BASE_WORDS = re.compile(
 )
 
 
+_I_BEFORE = re.compile(r"(?<![A-Za-z_^\\])(?<!_\{)([ij])(\d[\d.]*)(?![\d.^A-Za-z])")  # 3+j4
 _PAIR = r"[(\[][^()\[\]]*,[^()\[\]]*[)\]]"
 _PARTIAL = re.compile(
     r"\\frac\{\\partial(?:\^\{?\d\}?)? ?([A-Za-z])\}"
@@ -207,6 +213,10 @@ def _in_base(found: re.Match[str]) -> str:
             return found.group()
         base = str(_BASES.index(base) + 2)
     return f"_{{{base}}}"
+
+
+def _integers(found: re.Match[str]) -> str:
+    return "\\mathbb{Z}" + {"positive ": "_+", "negative ": "_-"}.get(found[1], "")
 
 
 def _endless(found: re.Match[str]) -> str:
@@ -272,6 +282,8 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("log", re.compile(r"(?<![A-Za-z\\])log_?(2|10)\s?(?=\()"), r"\\log_{\1}"),
     (" x 10", re.compile(r"(?<=\d) x (?=10\s?\^)"), r"\\times "),
     ("-", re.compile(r"(?:\^|\*\*) ?(-(?:\d+|[A-Za-z]))(?![\w.^({])"), r"^{\1}"),  # 10^-3
+    ("i", _I_BEFORE, r"\2\1"),
+    ("j", _I_BEFORE, r"\2\1"),
     ("+", re.compile(r"(?:\A|(?<==)|(?<== ))\+-|\+/-"), r"\\pm "),
     ("inf", re.compile(r"(?<![A-Za-z\\])inf(?![A-Za-z])"), r"\\infty "),
     ("oo", re.compile(r"(?<![A-Za-z\\])oo(?![A-Za-z])"), r"\\infty "),
@@ -319,6 +331,7 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("\\bigcup", re.compile(r"\\bigcup(?!\s*[_A-Za-z])"), r"\\cup"),
     ("]", _OPEN_INTERVAL, _interval),
     ("[", _OPEN_INTERVAL, _interval),
+    ("{Z}", re.compile(r"(?<=\\mathbb\{Z\})(?:\^\{?\+\}?|_\{(?:\+|> ?0|\\ge ?1)\})"), "_+"),
     (",", re.compile(r",\s*\)$"), ")"),  # (5,)
     ("#", re.compile(r"^\\?#\s?(?=\d)"), ""),
     ("_", re.compile(r"(?<=\w)_\{?\((\d{1,2})\)\}?$"), r"_{\1}"),
@@ -342,7 +355,6 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("base", _BASE_WORDS, _in_base),
     ("**", re.compile(r"(?<=[\w)}])\*\*(\d+)(?!\*)"), r"^{\1}"),
     ("**", re.compile(r"(?<=[\w)}])\*\*(?=[A-Za-z(])"), "^"),
-    (",", re.compile(r"(?<=\d),\s+(?=\d)"), ";"),  # 1, 234 is a list
     ("minus", re.compile(r"^minus (?=[\d.])"), "-"),
     ("negative", re.compile(r"^(?:\\text\{ ?)?negative[ }]+(?=[\d.])"), "-"),
     ("'", re.compile(r"(?<![\d.'])\d{1,3}(?:'\d{3})+(?![\d'])"), _joined),
@@ -353,18 +365,21 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("\\text", _LETTERS_LISTED, r"\1\2"),
     ("(or", _OR_ASIDE, r" or \1"),
     ("y(", re.compile(r"^y\([xt]\)(?=\s*=)"), "y"),
-    ("\\", re.compile(r"\\(?:wedge|land)(?![A-Za-z])(?=.*(?:[<>]|\\[lg]e(?![A-Za-z])))"), " , "),
+    ("\\", re.compile(r"\\wedge(?![A-Za-z])(?=.*(?:[<>]|\\[lg]e(?![A-Za-z])))"), " , "),
     ("and", _JOINER, " , "),
     ("or", _JOINER, " , "),
     ("或", _JOINER, " , "),
     ("且", _JOINER, " , "),
     ("和", _JOINER, " , "),
+    (",", re.compile(r"(?<=\d)(?:\s+,\s*|,\s+)(?=\d)"), ";"),  # 1, 234 is a list
     ("比", re.compile(r"(?<=\d)\s?比\s?(?=\d)"), ":"),
     ("度", re.compile(r"(?<=\d)\s?度\Z"), "°"),
     ("%", re.compile(r"\\text\{\s?\\?%\s?\}"), "%"),
     ("<", re.compile(r"^<([^<>]+,[^<>]+)>$"), r"(\1)"),
     ("a", re.compile(r"(?<![A-Za-z\\])a(?=(?:sin|cos|tan)\s?\()"), r"\\arc"),
     ("real", _REALS_RULED, ""),
+    ("{R}", re.compile(r"^[a-z]\\in ?\\mathbb\{R\}[,;:]\s*(?=[a-z] ?(?:[<>]|\\[lgn]e))"), ""),
+    ("integers", _INTEGERS, _integers),
     ("_{", re.compile(r"(?<=[A-Za-z])_\{\s?(\w)\s?\}(?!\d)"), r"_\1"),
     (" ", re.compile(r"\s+"), " "),
     ("\n", re.compile(r"\s+"), " "),

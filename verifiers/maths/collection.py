@@ -107,7 +107,8 @@ def same_bags(a: ParsedAnswer, b: ParsedAnswer, on: Comparison, depth: int) -> b
     given = _own_names(a, b)
     if given is not None:
         return on.noted(on.all_same(a.parts, given, depth), "given by name")
-    if on.how.ordered and a.kind is b.kind is Kind.LIST:
+    repeated = len(set(a.parts)) < len(a.parts) and not any(map(str.isdigit, a.text))
+    if (on.how.ordered or repeated) and a.kind is b.kind is Kind.LIST:  # True, False, True
         return on.all_same(a.parts, b.parts, depth)
     return _same_members(_distinct(a.parts, on, depth), _distinct(b.parts, on, depth), on, depth)
 

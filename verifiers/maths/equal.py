@@ -135,7 +135,8 @@ def compare_answers(gold: str, answer: str, on: Comparison) -> bool | None:
         or _turned(gold, answer)
     ):
         return False
-    if left == right or ("\\text" in left and _bare(left) == _bare(right)):
+    words = "\\text" in left or (_LETTER.search(left) and "," not in left)
+    if left == right or (words and _bare(left) == _bare(right)):
         return True
     if compound(gold) and compound(gold) == compound(answer):
         return True
@@ -449,8 +450,7 @@ def is_readable(gold: str) -> bool | None:
         return False
     if same_table(gold, gold) or is_flat(text) or compound(gold):
         return True
-    binders, body = split_binders(text)
-    if binders and body:
+    if split_binders(text)[0]:
         return True
     found = _readable(text, 0)
     core = text if found else split_qualifiers(text).core

@@ -37,6 +37,7 @@ _SOUGHT = re.compile(  # what a question may ask for: m+n, P(X=2), \sin A
     r"|(?:P|E|Var|\\mathbb\{[PE]\}|\\text\{(?:P|E|Var)\})[(\[][^()\[\]]{1,30}[)\]]"
     r"|\\(?:sin|cos|tan)(?:\^2|\^\{2\})?\d?(?: ?\\angle ?)?"
     r"(?: ?[A-Z]{1,3}|\([A-Z]\)|\\(?:alpha|beta|theta))"
+    r"|(?:\\(?:det|dim|deg|arg)|\\text\{ ?(?:det|dim|deg|rank|tr) ?\}) ?\(?[A-Za-z]\)?"
 )
 _DERIVATIVE_OR_CONJUGATE = re.compile(r"\\frac\{|\\overline ?\{?[a-z]")
 _BY_X = re.compile(r"\\fracd([A-Za-z])d[xt]")

@@ -39,11 +39,13 @@ _CONDITION = re.compile(
     r"(?P<rule>[^,;()=]{1,30}(?:[<>]|\\(?:le|ge|ne)(?![A-Za-z]))[^,;()=]{1,30})\)? ?"
 )
 _SET_OF = re.compile(rf"\\\{{(?P<core>[^|:]+)[|:](?P<of>{_LETTERS} ?{_SET})\\\}}")
+_GREEK = r"\\(?:alpha|beta|gamma|delta|epsilon|lambda|theta)(?![A-Za-z])"
 _BINDER = re.compile(
-    rf"(?P<sign>\\(?:forall|exists)!?|\\\{{) ?(?P<names>{_LETTERS}|\({_LETTERS}\))"
-    rf" ?(?P<set>{_SET}|\\in ?[A-Z](?![A-Za-z]))?"
+    rf"(?P<sign>\\(?:forall|exists)!?|\\\{{) ?(?P<names>{_LETTERS}|\({_LETTERS}\)|{_GREEK})"
+    rf" ?(?P<set>{_SET}|\\in ?[A-Z](?![A-Za-z])|(?:[<>]|\\[lgn]e) ?[\d.]+(?=\\))?"
     r"(?:(?:\\text)?\{? ?(?:such that|with|we have|so that) ?\}?|[,;:.| ])*"
 )
+_BOUND = re.compile(rf"{_GREEK}|{_LETTER}")
 _RANGED = re.compile(rf"\\text\{{ ?(?:all|every|any) ?({_KIND}?)\}}")
 _HEAD = re.compile(rf"(?:{_LETTER}|\({_LETTERS}\))=")
 _ASSIGNED = re.compile(rf"(?:\A|,) ?(?:({_LETTER})|\(({_LETTERS})\))=")
@@ -119,11 +121,11 @@ def same_bound(gold: str, answer: str, on: Comparison) -> bool | None:
     ``None`` if the reference has no quantifier, or only one of the two is a set builder.
     """
     (left, body), (right, other) = split_binders(gold), split_binders(answer)
-    if not left or not body:
+    if not left:
         return None
     if [(b["sign"], b["set"]) for b in left] != [(b["sign"], b["set"]) for b in right]:
         return None if left[0]["sign"] == "\\{" else False
-    mine, theirs = (re.findall(_LETTER, ",".join(b["names"] for b in s)) for s in (left, right))
+    mine, theirs = (re.findall(_BOUND, ",".join(b["names"] for b in s)) for s in (left, right))
     if len(mine) != len(theirs):
         return False
     other = renamed(other, dict(zip(theirs, mine, strict=True)))

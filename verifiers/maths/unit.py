@@ -23,6 +23,7 @@ _SYMBOLS = {
     "kB": "KB", "TB": "TB", "B": "byte", "pc": "pc",
     "AU": "149597870700 m", "Å": "1/10000000000 m", "dB": "dB", "bar": "100000 kg m^-1 s^-2",
     "M": "1000 mol m^-3", "Nm": "kg m^2 s^-2",
+    "T": "kg s^-2 A^-1",
 }  # fmt: skip
 _WORDS = {
     "inch": "127/5000 m", "in": "127/5000 m", "foot": "381/1250 m", "ft": "381/1250 m",
@@ -51,7 +52,7 @@ _WORDS = {
 _PREFIXES = {"n": -9, "μ": -6, "m": -3, "k": 3, "M": 6, "G": 9, "c": -2, "d": -1}
 _PREFIXED = frozenset((
     "m", "g", "s", "L", "l", "N", "J", "W", "V", "A", "Hz", "Pa", "Ω", "eV", "mol", "cal",
-    "pc", "bar", "M",
+    "pc", "bar", "M", "C",
 ))  # fmt: skip
 _PREFIX_WORDS = {
     "nano": -9,
@@ -255,7 +256,7 @@ def _stems(name: str) -> list[str]:
 def _known(name: str) -> tuple[Fraction, Dimension] | None:
     """Return the size and dimension of a known unit such as ``km/h``, ``sq ft`` or ``kg m^-3``."""
     scaled = _SCALED.fullmatch(name)
-    name = scaled[1] if scaled else _PER.sub("/", name)
+    name = {"C": "celsius"}.get(scaled[1], scaled[1]) if scaled else _PER.sub("/", name)
     factor, exponents = Fraction(1), dict[str, int]()
     for k, part in enumerate(name.split("/")):
         power = 1

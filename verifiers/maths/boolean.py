@@ -5,6 +5,7 @@ Two are the same if their truth tables are; a table is one integer with a bit fo
 
 from __future__ import annotations
 
+import functools
 import re
 
 from .formula import UnreadError
@@ -31,6 +32,10 @@ _SETS = {
     **dict.fromkeys(("\\overline", "\\bar"), "over"),
 }
 _OF_ALGEBRA = frozenset(("-", "'", "\\prime", "\\overline", "\\bar"))  # A - B may be a number
+_PROBABILITY = re.compile(
+    r"(?:(?<![A-Za-z\\])(?:P|Pr)|\\Pr|\\mathbb ?\{?P\}?|\\(?:text|mathrm)\{Pr?\}) ?(?:\\left ?)?"
+    r"\((?![I-Z]\))([^()]*(?:\([^()]*\)[^()]*)*)\)"
+)
 _BRACKETS = {"(": ")", "{": "}"}
 
 
@@ -44,13 +49,37 @@ def same_table(gold: str, answer: str) -> bool | None:
         letters = sorted({token for token in [*left, *(right or ())] if token[:1] == "@"})
         if right is None or len(letters) > _MOST_LETTERS:
             return None
-        rows = range(2 ** len(letters))
-        tables = {x: sum((row >> k & 1) << row for row in rows) for k, x in enumerate(letters)}
+        tables = _tables(letters)
         try:
             return _Reader(left, tables).all() == _Reader(right, tables).all()
         except UnreadError:
             return None
     return None
+
+
+def with_events(text: str) -> str:
+    r"""Replace each ``P(A \cap B)`` of events by a variable, the same if the events are."""
+    return _PROBABILITY.sub(_event, text)
+
+
+def _event(found: re.Match[str]) -> str:
+    parts = [_tokens(part, _SETS) or [] for part in re.split(r"\||\\mid(?![A-Za-z])|,", found[1])]
+    letters = sorted({token for part in parts for token in part if token[:1] == "@"})
+    if not all(parts) or not letters or len(letters) > _MOST_LETTERS:
+        return found[0]
+    tables = _tables(letters)
+    try:
+        values = [_Reader(part, tables).all() for part in parts]
+    except UnreadError:
+        return found[0]
+    if "," in found[0] and "|" not in found[0]:
+        values = [functools.reduce(int.__and__, values)]
+    return f"P_{{{''.join(letters).replace('@', '')}{'g'.join(map(str, values))}}}"
+
+
+def _tables(letters: list[str]) -> dict[str, int]:
+    rows = range(2 ** len(letters))
+    return {x: sum((row >> k & 1) << row for row in rows) for k, x in enumerate(letters)}
 
 
 def _tokens(text: str, signs: dict[str, str]) -> list[str] | None:

@@ -98,13 +98,17 @@ def same_bags(a: ParsedAnswer, b: ParsedAnswer, on: Comparison, depth: int) -> b
         a, b = named_members(a), named_members(b)
     if not (a.kind in BAGS and b.kind in BAGS):
         return _bag_and_other(a, b, on, depth)
+    sets = [sum(part.startswith("\\{") for part in shape.parts) for shape in (a, b)]
+    if a.kind is b.kind is Kind.SET and sets[0] != sets[1]:
+        return False  # {1} is no member of {1, 2}
     a, b = _numbered_as(b, a), _numbered_as(a, b)
     if _named_in_order(a, b):
         return on.all_same(a.parts, b.parts, depth)
     given = _own_names(a, b)
     if given is not None:
         return on.noted(on.all_same(a.parts, given, depth), "given by name")
-    if on.how.ordered and a.kind is b.kind is Kind.LIST:
+    repeated = len(set(a.parts)) < len(a.parts) and not any(map(str.isdigit, a.text))
+    if (on.how.ordered or repeated) and a.kind is b.kind is Kind.LIST:  # True, False, True
         return on.all_same(a.parts, b.parts, depth)
     return _same_members(_distinct(a.parts, on, depth), _distinct(b.parts, on, depth), on, depth)
 

@@ -14,7 +14,8 @@ from dataclasses import replace
 
 from ..text.markup import strip_bold, unwrap_text
 from .approximation import without_approximations
-from .boolean import same_table
+from .boolean import same_table, with_events
+from .chemistry import compound
 from .choice import Choice, is_letter, read_choice
 from .collection import (
     BAGS,
@@ -40,7 +41,7 @@ from .number import read_foreign, read_respelled
 from .parsed_answer import MEMBER, Kind, ParsedAnswer, as_list, parse_answer, words_of
 from .piecewise import read_cases, same_cases
 from .progression import same_progressions
-from .qualifiers import renamings, same_sets, split_qualifiers
+from .qualifiers import renamings, same_bound, same_sets, split_binders, split_qualifiers
 from .quantity import (
     same_bases,
     same_congruences,
@@ -68,10 +69,14 @@ _AND = re.compile(r"(?<![A-Za-z])(?:and|land|wedge|∧)(?![A-Za-z])|[且和]")
 _OR = re.compile(r"(?<![A-Za-z])(?:or|lor|vee|∨)(?![A-Za-z])|或")
 _SOLVED = re.compile(r"[=<>\d]|\\(?:[lg]e|in|text)")  # x=a \vee x=b is a list of solutions
 _NAMES_JOINED = re.compile(r"(?<!\\)\b[A-Za-z]{2,} (and|or) [A-Za-z]{2,}")
+_COMPLEX = re.compile(r"(?=.+[-+]|.*e\^|.*\\pm).*(?<![A-Za-z\\])i(?![A-Za-z])")
+_TIMES = re.compile(r" |\\(?:cdot|times) ?")
 _SIZE = re.compile(r"\|([a-z])\|=([^=,|]{1,60})")
 _EXCEPT = re.compile(r"([a-z])\\ne ?([^,]{1,20})")
 _FROM_FIRST = re.compile(r"[A-Za-z]_([a-z])=.*\|\1(?:\\ge ?[01]|>0)")  # a_n=2n, n \ge 1
-_LETTER_UNIT = re.compile(r"([\d.,]{1,20}(?:e-?\d{1,3})?) ?([ghLmNsKCA])", re.ASCII)
+_LETTER_UNIT = re.compile(
+    r"([\d.,]{1,20}(?:e-?\d{1,3})?|\\frac\{\d+\}\{\d+\}) ?([ghLmNsKCA])", re.ASCII
+)
 _APPROX = "\\approx"
 _ENDLESS = re.compile(r"-?\d+\s?\.{2,}", re.ASCII)  # 42...
 _VECTOR = r"\\(?:vec|mathbf|boldsymbol|bm) ?\{? ?([A-Za-z]) ?\}?"
@@ -97,7 +102,7 @@ _UNSURE = ("\\phantom", "\\not", "\\neg", "\\sim", "?", "..", "\\dots")
 
 def comparison(conventions: Conventions) -> Comparison:
     """Return the comparison in which :func:`compare_answers` records notes."""
-    return Comparison(conventions, _same)
+    return Comparison(conventions, _member)
 
 
 def compare_answers(gold: str, answer: str, on: Comparison) -> bool | None:
@@ -112,6 +117,7 @@ def compare_answers(gold: str, answer: str, on: Comparison) -> bool | None:
         True or False if decided here, else ``None``.
     """
     answer = _without_remark(gold, answer, on)
+    gold, answer = with_events(gold), with_events(answer)
     left, right = normalized(gold), normalized(answer)
     if not left or not right:
         return False
@@ -119,6 +125,7 @@ def compare_answers(gold: str, answer: str, on: Comparison) -> bool | None:
         return False
     if PLAIN.fullmatch(right) and not _LETTER.search(left) and _APPROX not in left:
         return on.same(left, right, 0)  # a number hedges nothing
+    left, right = _with_i(left, right), _with_i(right, left)
     table = same_table(gold, answer)
     if table is not None:
         return table
@@ -128,7 +135,10 @@ def compare_answers(gold: str, answer: str, on: Comparison) -> bool | None:
         or _turned(gold, answer)
     ):
         return False
-    if left == right or ("\\text" in left and _bare(left) == _bare(right)):
+    words = "\\text" in left or (_LETTER.search(left) and "," not in left)
+    if left == right or (words and _bare(left) == _bare(right)):
+        return True
+    if compound(gold) and compound(gold) == compound(answer):
         return True
     if f"\\mathbb{{{right}}}" == left or f"\\mathbb{{{left}}}" == right:
         return True  # R, which \mathbf{R} may stand for
@@ -140,6 +150,9 @@ def compare_answers(gold: str, answer: str, on: Comparison) -> bool | None:
         special = compare(left, right)
         if special is not None:
             return special
+    bound = None if finite_set(left) else same_bound(left, right, on)
+    if bound is not None:
+        return bound
     if _OR.search(answer) and "," not in left and _says_twice(left, right, on):
         return True
     right = right.removeprefix("=")
@@ -178,6 +191,13 @@ def _without_remark(gold: str, answer: str, on: Comparison) -> str:
     )
 
 
+def _with_i(text: str, other: str) -> str:
+    """Return ``3+4j`` with the other's i, unless that may be the unit vector."""
+    if "j" not in text or "j" in other or "k" in other or not _COMPLEX.search(other):
+        return text
+    return renamed(text, {"j": "i"})
+
+
 def _positive(text: str) -> bool:
     value = real_value(value_of(text))
     return value is not None and value > 0
@@ -185,7 +205,7 @@ def _positive(text: str) -> bool:
 
 def _says_twice(gold: str, answer: str, on: Comparison) -> bool:
     r"""Return whether all alternatives are one value, the reference's: ``\frac12`` or ``0.5``."""
-    parts = [part.strip() for part in split_top(answer, ",")]
+    parts = [part.strip() for part in split_top(answer, ",;")]
     return 1 < len(parts) < 4 and all(
         on.same(parts[0], part, 0) is True and on.same(gold, part, 0) is True for part in parts
     )
@@ -281,6 +301,15 @@ def _takes_back(gold: str, answer: str) -> bool:
 
 
 # -- by kind -----------------------------------------------------------------------------------
+
+
+def _member(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
+    """Compare two parts; a member of a list may be a family of values."""
+    found = _same(gold, answer, on, depth)
+    if found or not depth or "\\pi" not in gold:
+        return found
+    family = same_progressions(split_qualifiers(gold), split_qualifiers(answer))
+    return on.noted(family, "as a family of values") or found
 
 
 def _same(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
@@ -401,7 +430,7 @@ def _words(a: ParsedAnswer, b: ParsedAnswer, on: Comparison) -> bool:
     left, right = words_of(a.text), words_of(b.text)
     if on.how.case and _bare(a.text) != _bare(b.text):
         return False
-    return bool(left) and left == right
+    return bool(left) and (left == right or a.text == _TIMES.sub("", b.text))
 
 
 # -- golds -------------------------------------------------------------------------------------
@@ -415,10 +444,13 @@ _COMPOUNDS = BAGS | {Kind.TUPLE, Kind.MATRIX, Kind.UNION}
 
 def is_readable(gold: str) -> bool | None:
     """Return whether a reference is valid by itself; ``None`` if only the worker can decide."""
-    text = normalized(gold)
+    text = normalized(with_events(gold))
+    text = without_approximations(text) or "" if _APPROX in text else text
     if not text or not is_balanced(text):
         return False
-    if same_table(gold, gold) or is_flat(text):
+    if same_table(gold, gold) or is_flat(text) or compound(gold):
+        return True
+    if split_binders(text)[0]:
         return True
     found = _readable(text, 0)
     core = text if found else split_qualifiers(text).core

@@ -9,8 +9,11 @@ from ..text.markup import unwrap_text
 from .choice import is_letter
 from .comparison import Comparison, all_of
 from .expression import read_expression
-from .identity import same_equation
-from .parsed_answer import Kind, ParsedAnswer
+from .formula import UnreadError, substituted
+from .identity import same_equation, same_function
+from .matrices import ORDERED
+from .parsed_answer import Kind, ParsedAnswer, parse_answer
+from .tokens import GREEK
 from .variables import letters, same_letters
 from .wording import is_word
 
@@ -26,7 +29,7 @@ _NAME = re.compile(
     r"\{?[A-Z]{2,4}\}?\|?|\\text\{[^{}]*\}"
     r"|\([A-Za-z](?:,[A-Za-z])*\)|[A-Z]:[A-Z]|\\frac\{[A-Z]{2}\}\{[A-Z]{2}\}"
     r"|\\frac\{d ?[A-Za-z]\}\{d ?[a-z]\}"
-    r"|\\(?:alpha|beta|gamma|delta|theta|lambda|mu|phi|omega|min|max)|[A-Z]?[a-z]{2,15}"
+    rf"|\\(?:{'|'.join(GREEK)}|min|max)(?:_(?:\{{[^{{}}]{{1,8}}\}}|\w))?|[A-Z]?[a-z]{{2,15}}"
 )
 _TERM = r"\d{0,4}(?:[a-z]|[A-Z]{2})"
 _SOUGHT = re.compile(  # what a question may ask for: m+n, P(X=2), \sin A
@@ -34,8 +37,10 @@ _SOUGHT = re.compile(  # what a question may ask for: m+n, P(X=2), \sin A
     r"|(?:P|E|Var|\\mathbb\{[PE]\}|\\text\{(?:P|E|Var)\})[(\[][^()\[\]]{1,30}[)\]]"
     r"|\\(?:sin|cos|tan)(?:\^2|\^\{2\})?\d?(?: ?\\angle ?)?"
     r"(?: ?[A-Z]{1,3}|\([A-Z]\)|\\(?:alpha|beta|theta))"
+    r"|(?:\\(?:det|dim|deg|arg)|\\text\{ ?(?:det|dim|deg|rank|tr) ?\}) ?\(?[A-Za-z]\)?"
 )
 _DERIVATIVE_OR_CONJUGATE = re.compile(r"\\frac\{|\\overline ?\{?[a-z]")
+_BY_X = re.compile(r"\\fracd([A-Za-z])d[xt]")
 _ADORNED = re.compile(rf"{_ADORNMENT}|[{{}}]")
 
 
@@ -56,6 +61,7 @@ def _is_name(text: str) -> bool:
     return not product and _NAME.fullmatch(text) is not None
 
 
+_QUANTITY = re.compile(r"(?:[A-Za-z]|\\[a-z]{2,7})(?:_.*)?")
 _DERIVED = re.compile(r"(?<![A-Za-z])[A-Za-z]'+")
 
 
@@ -72,7 +78,8 @@ def same_equations(a: ParsedAnswer, b: ParsedAnswer, on: Comparison, depth: int)
     if a.kind is b.kind:
         return _same_sides(a.parts, b.parts) if same_letters(a.text, b.text) else False
     if gold:
-        return on.noted(on.same(gold[1][-1], b.text, depth + 1), "the name is left out")
+        same = _same_values(gold[0], gold[1][-1], b.text, on, depth)
+        return on.noted(same, "the name is left out")
     if answer and _may_name(answer[0], a):
         return on.noted(on.same(a.text, answer[1][-1], depth + 1), "given by name")
     if answer:
@@ -94,18 +101,46 @@ def _same_assignment(
     on: Comparison,
     depth: int,
 ) -> bool | None:
-    same = on.same(gold[1][-1], answer[1][-1], depth + 1)
+    same = _same_values(gold[0], gold[1][-1], answer[1][-1], on, depth)
     names = _canonical(gold[0]), _canonical(answer[0])
     if names[0] == names[1] or names == ("y", "f(x)"):
         # with variables on both sides, y = x^2 and y = -x^2 differ, but \ln y = x might not
         return same
     if same is not False and depth == 0 and _related(*names):
         return same
-    if all(name[-1] in ")]" or "\\frac" in name for name in names):  # f(x) is not g(x)
+    if all(name[-1] in ")]'" or "\\frac" in name for name in names):  # f(x) is not g(x)
         return False
     if letters(gold[1][-1]) and letters(answer[1][-1]):  # y = x + 1 is x = y - 1
-        return _same_sides((gold[0], gold[1][-1]), (answer[0], answer[1][-1]))
+        sides = (gold[0], gold[1][-1]), (answer[0], answer[1][-1])
+        return _solved_otherwise(*sides) or _same_sides(*sides)
     return False
+
+
+def _same_values(name: str, gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
+    """Compare the values of a name; ``IR`` of ``V = IR`` is a product, not a word."""
+    same = on.same(gold, answer, depth + 1)
+    if same or not gold.isalpha() or not _QUANTITY.fullmatch(name):
+        return same
+    if parse_answer(gold).kind is not Kind.WORDS:
+        return same
+    matrices = gold.isupper() and name in ORDERED | {"M"}
+    if len(gold) > 4 or matrices or len(ORDERED & set(gold)) > 1:
+        return same
+    factors = " ".join(answer) if answer.isalpha() else answer
+    return on.same(" ".join(gold), factors, depth + 1)
+
+
+def _solved_otherwise(gold: tuple[str, str], answer: tuple[str, str]) -> bool:
+    """Return whether each equation makes the other an identity: ``V = IR`` and ``R = V/I``."""
+    sides = [read_expression(side) for side in (*gold, *answer)]
+    x, value, y, other = sides
+    if x is None or value is None or y is None or other is None or not x.kind == y.kind == "name":
+        return False
+    try:
+        there, back = substituted(other, x.name, value), substituted(value, y.name, other)
+    except (UnreadError, ZeroDivisionError):
+        return False
+    return same_function(y, there) is True and same_function(x, back) is True
 
 
 def _may_name(name: str, gold: ParsedAnswer) -> bool:
@@ -121,7 +156,7 @@ def _canonical(name: str) -> str:
     name = unwrap_text(name.strip("|"))
     angle = "\\angle" in name
     if _DERIVATIVE_OR_CONJUGATE.match(name):
-        return re.sub("[ {}]", "", name)
+        return _BY_X.sub(r"\1'", re.sub("[ {}]", "", name))
     if re.match(_ADORNMENT, name) or name.strip("{}").isalpha():
         name = _ADORNED.sub("", name)
         if name.isupper() and (angle or len(name) == 2):

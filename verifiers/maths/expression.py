@@ -214,10 +214,10 @@ class _Reader:
                 return factorial(base)
             self.take()
             return double_factorial(base)
-        if self.peek() == "°" and self.angles:
-            self.take()
-            return product([base, constant("pi"), number(Fraction(1, 180))])
-        return base
+        if self.peek() != "°":
+            return base
+        self.take()  # elsewhere than in a function it is a unit: 180°-2x
+        return product([base, constant("pi"), number(Fraction(1, 180))]) if self.angles else base
 
     def group(self, left: str, right: str, depth: int) -> Node:
         self.take(left)
@@ -369,6 +369,7 @@ class _Reader:
         begin = self.at
         body = self.product(depth + 1)
         self.indices.pop()
+        body = _with_place(body, name.name)
         if kind == "\\prod" and set(self.tokens[begin : self.at]) & {"*", "/", "\\cdot", "\\times"}:
             raise UnreadError("the end of the factor is ambiguous")
         if name.kind != "name":
@@ -383,6 +384,8 @@ class _Reader:
         count = int(last.value - first.value) + 1
         if not 1 <= count <= _MAX_TERMS or count * size(body) > _MAX_EXPANDED:
             raise UnreadError("too many terms")
+        if any("#" in each for each in names(body)):
+            raise UnreadError("terms with an index")
         terms = [substituted(body, name.name, number(first.value + k)) for k in range(count)]
         return total(terms) if kind == "\\sum" else product(terms)
 
@@ -428,6 +431,17 @@ class _Reader:
             raise UnreadError("\\sin x/2 has two readings")
         found = product(factors)
         return found if sign > 0 else negative(found)
+
+
+def _with_place(term: Node, index: str) -> Node:
+    """Return the term of a series, in which ``a_ij`` is another quantity for each index."""
+    for found in names(term):
+        name, _, place = found.partition("_")
+        if index in place:
+            term = substituted(
+                term, found, Node("name", name=f"{name}_{place.replace(index, '#')}")
+            )
+    return term
 
 
 def _of_numbers(name: str, values: list[Fraction]) -> Fraction:

@@ -55,7 +55,7 @@ class IntervalSet:
 
 
 _INTEGERS = re.compile(
-    r"\\\{(?P<name>[a-z])\\in ?\\mathbb\{(?P<of>[ZN])\}(?P<sign>\^\{?[+*]\}?)?"
+    r"\\\{(?P<name>[a-z])\\in ?\\mathbb\{(?P<of>[ZN])\}(?P<sign>[\^_]\{?[+*]\}?)?"
     r"[|:,](?P<rule>[^{}|]+)\\\}"
 )
 _MOST_MEMBERS = 200
@@ -94,7 +94,8 @@ def read_intervals(shape: ParsedAnswer) -> IntervalSet | None:
 def finite_set(text: str) -> str:
     r"""Return ``\{x\in\mathbb{Z}: 1\le x\le3\}`` as ``\{1,2,3\}``; empty if it is no such set.
 
-    Nor is one of natural numbers to which 0 may belong.
+    One without a greatest member is ``\{4,\dots\}``. One of natural numbers to which 0 may belong
+    is no such set.
     """
     found = _INTEGERS.fullmatch(text) if "\\in" in text else None
     region = read_intervals(parse_answer(found["rule"])) if found else None
@@ -102,6 +103,8 @@ def finite_set(text: str) -> str:
         return ""
     least = 1 if found["sign"] else 0 if found["of"] == "N" else -math.inf
     low, high = max(least, region.pieces[0].low), region.pieces[-1].high
+    endless = math.isinf(high) and len(region.pieces) == 1
+    high = low + 1 if endless else high
     if math.isinf(low) or math.isinf(high) or high - low > _MOST_MEMBERS:
         return ""
     members = [
@@ -109,7 +112,8 @@ def finite_set(text: str) -> str:
         for n in range(math.floor(low), math.ceil(high) + 1)
         if n >= least and any(_holds(piece, n) for piece in region.pieces)
     ]
-    return "" if 0 in members and least == 0 else f"\\{{{','.join(map(str, members))}\\}}"
+    listed = [*map(str, members[:1]), "\\dots"] if endless else map(str, members)
+    return "" if 0 in members and least == 0 else f"\\{{{','.join(listed)}\\}}"
 
 
 def _holds(piece: Interval, n: int) -> bool:

@@ -21,7 +21,8 @@ _CHARACTERS = str.maketrans(
         "−": "-", "–": "-", "﹣": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "÷": "/",
         "π": r"\pi ", "∞": r"\infty ", "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ",
         "√": r"\sqrt ", "∪": r"\cup ", "⋃": r"\cup ", "∈": r"\in ", "≈": r"\approx ",
-        "∅": r"\emptyset ", "±": r"\pm ", "\u00a0": " ", "\u202f": " ", "\u2009": " ",
+        "∅": r"\emptyset ", "∩": r"\cap ", "∀": r"\forall ", "∃": r"\exists ", "∣": "|",
+        "±": r"\pm ", "\u00a0": " ", "\u202f": " ", "\u2009": " ",
         "’": "'", "¬": r"\neg ", "≡": r"\equiv ", "⁄": "/", "₁": "_1", "₂": "_2", "₀": "_0",
         "∶": ":", "∠": r"\angle ", "△": r"\triangle ", "∥": r"\parallel ", "⊥": r"\perp ",
         "∧": r"\wedge ", "∨": r"\vee ", "：": ":", "、": ",",
@@ -34,9 +35,10 @@ _CHARACTERS = str.maketrans(
         **{chr(0x2460 + n): f"{n + 1}" for n in range(20)},
         **{chr(0xFEE0 + ord(char)): char for char in "0123456789-+=(),./%<>"},
         **{char: rf"\mathbb{{{name}}}" for char, name in zip("ℝℤℕℚℂ", "RZNQC", strict=True)},
-        **{char: rf"\{name} " for char, name in zip("αβγδθλμρσφω", (
-            "alpha", "beta", "gamma", "delta", "theta", "lambda", "mu", "rho", "sigma", "phi",
-            "omega"), strict=True)},
+        **{char: rf"\{name} " for char, name in zip("αβγδεζηθικλμνξρστφχψωΓΔΘΛΣΦΨ", (
+            "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa",
+            "lambda", "mu", "nu", "xi", "rho", "sigma", "tau", "phi", "chi", "psi", "omega",
+            "Gamma", "Delta", "Theta", "Lambda", "Sigma", "Phi", "Psi"), strict=True)},
     }
 )  # fmt: skip
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿ", "0123456789-+n")
@@ -61,8 +63,9 @@ _SPELLING = {
     "dfrac": r"\frac", "tfrac": r"\frac", "cfrac": r"\frac", "leq": r"\le", "leqslant": r"\le",
     "geq": r"\ge", "geqslant": r"\ge", "neq": r"\ne", "lt": "<", "gt": ">", "infin": r"\infty",
     "varnothing": r"\emptyset", "lbrace": r"\{", "rbrace": r"\}", "lbrack": "[", "rbrack": "]",
-    "degree": "°", "ast": "*", "ldots": r"\dots", "cdots": r"\dots", "lor": " , ", "vee": " , ",
-    "nicefrac": r"\frac", "sfrac": r"\frac", "Pr": "P", "bar": r"\overline",
+    "degree": "°", "ast": "*", "ldots": r"\dots", "cdots": r"\dots", "land": r"\wedge",
+    "lnot": r"\neg", "lor": " , ", "vee": " , ", "nicefrac": r"\frac", "sfrac": r"\frac",
+    "Pr": "P", "bar": r"\overline",
     "varphi": r"\phi", "vartheta": r"\theta", "varepsilon": r"\epsilon",
     "langle": "(", "rangle": ")", "left": "", "right": "", "big": "", "Big": "", "bigl": "",
     "bigr": "", "Bigl": "", "Bigr": "", "lvert": "|", "rvert": "|", "vert": "|", "mid": "|",
@@ -85,7 +88,7 @@ _FORMULA = re.compile(r"(?<!\\)\$(?=\S)((?:[^$\\]|\\.){1,500}?)(?<=\S)\$(?!\d)")
 _WORDED = re.compile(
     r"(?:\\[,;:! ]|\\displaystyle|\s)*\\text\s*\{\s*(-?\\?\$?\d[^{}]*)\}(?:\\[,;:! ]|[ .])*"
 )  # \text{12 apples}
-_UNIT_LETTERS = frozenset("mghlLsNJWVKCM")
+_UNIT_LETTERS = frozenset("mghlLsNJWVKCMAT")
 _SET_BEFORE = re.compile(r"(?:\A|\\in)\s*\Z")  # 17 \mathbf{R} 2 is a quotient with its remainder
 _VALUE_BEFORE = re.compile(r"(?:[0-9})]|\\pi)(?:\\[,;: ]|[~\s]){0,4}$")
 _COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
@@ -113,7 +116,7 @@ _GROUP = r"\{(?>(?:[^{}]|\{[^{}]*\})*)\}"
 _FIRST = re.compile(rf"(\\(?:frac|sqrt(?:\[\d+\])?|binom|hat|vec))\s*{_SINGLE}")
 _SECOND = re.compile(rf"(\\(?:frac|binom)\s*{_GROUP})\s*{_SINGLE}")
 _COMBINED = re.compile(
-    r"(?<![A-Za-z\\])(?:C\(([a-z\d]{1,9}), ?([a-z\d]{1,9})\)"
+    r"(?<![A-Za-z\\])(?:C\(([a-z\d+-]{1,9}), ?([a-z\d+-]{1,9})\)"
     r"|(?:\{\}|(?<![\w)}]))[_^](?:\{([a-z\d][a-z\d+-]{0,8})\}|(\d{1,9}|[a-z]))"
     r"C_(?:\{([a-z\d][a-z\d+-]{0,8})\}|(\d{1,9}|[a-z]))"
     r"|C_(?:\{([3-9]|\d\d{1,8}|\d?[nmN](?:[+-]\d)?)\}|([3-9]|\d\d{1,8}|[nmN]))"
@@ -165,6 +168,9 @@ _REALS_RULED = re.compile(
     r"(?=[a-z] ?(?:[<>]|\\[lgn]e(?![A-Za-z])))"
 )
 """``\\text{all real numbers } x \\ge 2``."""
+_INTEGERS = re.compile(
+    r"^(?:\\text\{ ?)?(?:the set of )?(?:[aA]ll (?:the )?)?(positive |negative )?integers ?\}?$"
+)
 _OR_ASIDE = re.compile(  # 1/2 (or 0.5)
     r"[\s,]*(?:\\text\{\s*)?\(or[\s}]+([^()]{1,60}?)(?:\)|\\text\{\s*\)\s*\})$"
 )
@@ -175,6 +181,7 @@ _BASE_WORDS = re.compile(
 )
 
 
+_I_BEFORE = re.compile(r"(?<![A-Za-z_^\\])(?<!_\{)([ij])(\d[\d.]*)(?![\d.^A-Za-z])")  # 3+j4
 _PAIR = r"[(\[][^()\[\]]*,[^()\[\]]*[)\]]"
 _PARTIAL = re.compile(
     r"\\frac\{\\partial(?:\^\{?\d\}?)? ?([A-Za-z])\}"
@@ -207,6 +214,10 @@ def _in_base(found: re.Match[str]) -> str:
             return found.group()
         base = str(_BASES.index(base) + 2)
     return f"_{{{base}}}"
+
+
+def _integers(found: re.Match[str]) -> str:
+    return "\\mathbb{Z}" + {"positive ": "_+", "negative ": "_-"}.get(found[1], "")
 
 
 def _endless(found: re.Match[str]) -> str:
@@ -259,8 +270,8 @@ def _greek(found: re.Match[str]) -> str:
     return f"\\{found[1]} " if found[1] and _FORMULA_SIGN.search(found.string) else found[0]
 
 
-_FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
-    # what must stand in the text for it, what it looks like, what it becomes
+_TABLE: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
+    # one of what must stand in the text for it, what it looks like, what it becomes
     ("", _GREEK_WORD, _greek),
     ("\\over", re.compile(r"\{([^{}]*)\\over(?![A-Za-z])([^{}]*)\}"), r"\\frac{\1}{\2}"),
     ("\\", _FIRST, r"\1{\2}"),
@@ -272,6 +283,7 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("log", re.compile(r"(?<![A-Za-z\\])log_?(2|10)\s?(?=\()"), r"\\log_{\1}"),
     (" x 10", re.compile(r"(?<=\d) x (?=10\s?\^)"), r"\\times "),
     ("-", re.compile(r"(?:\^|\*\*) ?(-(?:\d+|[A-Za-z]))(?![\w.^({])"), r"^{\1}"),  # 10^-3
+    ("i|j", _I_BEFORE, r"\2\1"),
     ("+", re.compile(r"(?:\A|(?<==)|(?<== ))\+-|\+/-"), r"\\pm "),
     ("inf", re.compile(r"(?<![A-Za-z\\])inf(?![A-Za-z])"), r"\\infty "),
     ("oo", re.compile(r"(?<![A-Za-z\\])oo(?![A-Za-z])"), r"\\infty "),
@@ -289,8 +301,12 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
         re.compile(r"\\dot\s*\{?(\d)\}?(\d*)\\dot\s*\{?(\d)\}?"),
         r"\\overline{\1\2\3}",
     ),
-    ("\\dot", _REPEATED, r"\\overline{\1\2}"),
-    ("\\overline", _REPEATED, r"\\overline{\1\2}"),
+    ("\\dot|\\overline", _REPEATED, r"\\overline{\1\2}"),
+    (
+        "\\math",
+        re.compile(r"\\math(?:cal|scr) ?\{?([A-Z])(?![A-Za-z])\}?"),
+        r"\1",
+    ),  # \mathcal{O}(n)
     ("\\mathbb", re.compile(r"\\mathbb\s+([A-Z])"), r"\\mathbb{\1}"),
     (
         "\\",  # \R, n \in N
@@ -317,8 +333,8 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ),
     ("box", re.compile(r"\\(?:boxed|fbox)(?=\s*\{)"), ""),
     ("\\bigcup", re.compile(r"\\bigcup(?!\s*[_A-Za-z])"), r"\\cup"),
-    ("]", _OPEN_INTERVAL, _interval),
-    ("[", _OPEN_INTERVAL, _interval),
+    ("]|[", _OPEN_INTERVAL, _interval),
+    ("{Z}", re.compile(r"(?<=\\mathbb\{Z\})(?:\^\{?\+\}?|_\{(?:\+|> ?0|\\ge ?1)\})"), "_+"),
     (",", re.compile(r",\s*\)$"), ")"),  # (5,)
     ("#", re.compile(r"^\\?#\s?(?=\d)"), ""),
     ("_", re.compile(r"(?<=\w)_\{?\((\d{1,2})\)\}?$"), r"_{\1}"),
@@ -327,49 +343,40 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("sqrt", re.compile(r"(?<![A-Za-z\\])\\?sqrt\s*\(([^()]*)\)"), r"\\sqrt{\1}"),
     ("C", _COMBINED, _binomial),
     ("P", _PERMUTED, r"(\\frac{\1!}{(\1-\2)!})"),
-    ("0x", _PREFIXED, _prefixed),
-    ("0b", _PREFIXED, _prefixed),
+    ("0x|0b", _PREFIXED, _prefixed),
     ("..", re.compile(r",\.{3}"), r",\\dots"),
-    ("..", _ENDLESS, _endless),
-    ("dots", _ENDLESS, _endless),
+    ("..|dots", _ENDLESS, _endless),
     ("\\{", _OF_SET, r"\1(\2)"),
-    ("hat", _HAT, r"\1\2"),
-    ("mathbf", _HAT, r"\1\2"),
-    ("vec", _HAT, r"\1\2"),
+    ("hat|mathbf|vec|symbol", _HAT, r"\1\2"),
     ("vec", re.compile(r"\\vec(?=\{[A-Z]{2}\})"), r"\\overrightarrow"),
-    ("symbol", _HAT, r"\1\2"),
-    ("_", _BASE_WORDS, _in_base),
-    ("base", _BASE_WORDS, _in_base),
+    ("_|base", _BASE_WORDS, _in_base),
     ("**", re.compile(r"(?<=[\w)}])\*\*(\d+)(?!\*)"), r"^{\1}"),
     ("**", re.compile(r"(?<=[\w)}])\*\*(?=[A-Za-z(])"), "^"),
-    (",", re.compile(r"(?<=\d),\s+(?=\d)"), ";"),  # 1, 234 is a list
     ("minus", re.compile(r"^minus (?=[\d.])"), "-"),
     ("negative", re.compile(r"^(?:\\text\{ ?)?negative[ }]+(?=[\d.])"), "-"),
     ("'", re.compile(r"(?<![\d.'])\d{1,3}(?:'\d{3})+(?![\d'])"), _joined),
     ("(", _ROUGHLY_ASIDE, r"\\approx \1"),
-    ("out", _ROUGHLY, r"\\approx "),
-    ("ro", _ROUGHLY, r"\\approx "),
+    ("out|ro", _ROUGHLY, r"\\approx "),
     ("except", _REALS_EXCEPT, r"\\mathbb{R}\\setminus\\{\1\\}"),
     ("\\text", _LETTERS_LISTED, r"\1\2"),
     ("(or", _OR_ASIDE, r" or \1"),
     ("y(", re.compile(r"^y\([xt]\)(?=\s*=)"), "y"),
-    ("\\", re.compile(r"\\(?:wedge|land)(?![A-Za-z])(?=.*(?:[<>]|\\[lg]e(?![A-Za-z])))"), " , "),
-    ("and", _JOINER, " , "),
-    ("or", _JOINER, " , "),
-    ("或", _JOINER, " , "),
-    ("且", _JOINER, " , "),
-    ("和", _JOINER, " , "),
+    ("\\", re.compile(r"\\wedge(?![A-Za-z])(?=.*(?:[<>]|\\[lg]e(?![A-Za-z])))"), " , "),
+    ("and|or|或|且|和", _JOINER, " , "),
+    (",", re.compile(r"(?<=\d)(?:\s+,\s*|,\s+)(?=\d)"), ";"),  # 1, 234 is a list
     ("比", re.compile(r"(?<=\d)\s?比\s?(?=\d)"), ":"),
     ("度", re.compile(r"(?<=\d)\s?度\Z"), "°"),
     ("%", re.compile(r"\\text\{\s?\\?%\s?\}"), "%"),
     ("<", re.compile(r"^<([^<>]+,[^<>]+)>$"), r"(\1)"),
     ("a", re.compile(r"(?<![A-Za-z\\])a(?=(?:sin|cos|tan)\s?\()"), r"\\arc"),
     ("real", _REALS_RULED, ""),
+    ("{R}", re.compile(r"^[a-z]\\in ?\\mathbb\{R\}[,;:]\s*(?=[a-z] ?(?:[<>]|\\[lgn]e))"), ""),
+    ("integers", _INTEGERS, _integers),
     ("_{", re.compile(r"(?<=[A-Za-z])_\{\s?(\w)\s?\}(?!\d)"), r"_\1"),
-    (" ", re.compile(r"\s+"), " "),
-    ("\n", re.compile(r"\s+"), " "),
+    (" |\n", re.compile(r"\s+"), " "),
     (",", re.compile(r",(?:\s*,)+"), ","),
 )
+_FIXES = tuple((needle, form, to) for needles, form, to in _TABLE for needle in needles.split("|"))
 PLAIN = re.compile(r"-?\d{1,18}(?:\.\d{1,18})?", re.ASCII)
 _IDLE_SPACE = re.compile(
     r"(?<![A-Za-z0-9]) | (?![A-Za-z0-9])|(?<=[0-9]) (?=[A-Za-z])|(?<=[A-Za-z]) (?=[0-9])"
@@ -490,8 +497,8 @@ def squeeze(text: str) -> str:
 MAX_NESTING = 60
 
 
-def is_balanced(text: str) -> bool:
-    r"""Return whether every ``{`` has its ``}``, nested at most ``MAX_NESTING`` deep.
+def is_balanced(text: str, deepest: int = MAX_NESTING) -> bool:
+    r"""Return whether every ``{`` has its ``}``, nested at most so deep.
 
     Escaped braces do not count as braces; readers of brackets recurse, so depth is bounded.
     """
@@ -500,7 +507,7 @@ def is_balanced(text: str) -> bool:
         mark = token.group()
         braces += (mark == "{") - (mark == "}")
         nesting += (mark[-1] in "([{") - (mark[-1] in ")]}")
-        if braces < 0 or nesting > MAX_NESTING:
+        if braces < 0 or nesting > deepest:
             return False
     return braces == 0
 

@@ -214,6 +214,8 @@ class Math(Verifier):
             same = False  # a worker would work it out
         if same is None and _TOWER.search(answer) and not _TOWER.search(gold):
             return Verdict.wrong("too large to compute", status=Status.TIMEOUT, extracted=answer)
+        if same is None and not is_balanced(answer, 20):
+            return Verdict.unparseable("nested too deep", extracted=answer)
         if same is None and len(answer) > 400 + 8 * len(gold):
             return Verdict.unparseable(f"too long to compare with {short(gold)}", extracted=answer)
         if same is None:

@@ -14,8 +14,9 @@ _TOKEN = re.compile(
 _FACTOR = re.compile(
     r"([-+]?(?:\\frac\{[a-z\d]{1,9}\}\{[a-z\d]{1,9}\}|\\(?:alpha|beta|lambda|mu)(?![A-Za-z])|[a-z\d./])*)"
 )
-_ALWAYS = frozenset("ABCDX")
+ORDERED = frozenset("ABCDX")
 """Letters that name no quantity of physics: of two of them, one inverted, the order counts."""
+_QUOTIENT = re.compile(r"(?:/ ?\(?|\\frac\{[^{}]*\}\{)[A-Z]")
 _MOST = 200
 
 _Letter = tuple[str, bool, bool]  # with whether it is inverted, and transposed
@@ -26,6 +27,7 @@ def same_product(gold: str, answer: str) -> bool | None:
     """Return whether two respelled products of matrices, or sums of them, have the same factors.
 
     ``None`` if that does not decide: one is none, or the order counts by no sign in the reference.
+    A quotient does not say on which side the inverse stands, so it is no such product.
     A transpose, a letter beside its inverse, and an inverse among A, B, C, D, X are such signs.
     """
     if "^" not in gold:
@@ -35,7 +37,7 @@ def same_product(gold: str, answer: str) -> bool | None:
         return None
     right = _terms(answer.rpartition("=")[2])
     if right is None:
-        return None
+        return False if _QUOTIENT.search(answer) else None
     if left.keys() != right.keys():
         return False
     named = {text.rpartition("=")[0] for text in (gold, answer)} - {""}
@@ -45,7 +47,7 @@ def same_product(gold: str, answer: str) -> bool | None:
 def _is_ordered(product: tuple[_Letter, ...]) -> bool:
     inverted = {letter for letter, turned, _ in product if turned}
     plain = {letter for letter, turned, _ in product if not turned}
-    named = inverted and len(_ALWAYS & (inverted | plain)) > 1
+    named = inverted and len(ORDERED & (inverted | plain)) > 1
     signs = named or inverted & plain or any(transposed for *_, transposed in product)
     return len(product) > 1 and bool(signs)
 

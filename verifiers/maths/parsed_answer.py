@@ -63,6 +63,7 @@ class ParsedAnswer:
 
 
 _RELATION = re.compile(r"[<>]|\\(?:le|ge|ne|equiv)(?![A-Za-z])")
+_ENCLOSED = re.compile(r"\([^()]*\)")
 _MATRIX = re.compile(
     r"(?P<factor>[^=<>,]{0,80}?)\\begin\{(?P<kind>[pv]matrix)\}(?P<cells>.*)\\end\{(?P=kind)\}"
     r"(?P<turned>\^\{?(?:T|\\top|\\intercal)\}?)?",
@@ -121,8 +122,8 @@ def parse_answer(text: str) -> ParsedAnswer:
     number = read_respelled(text) or read_compound(text) or _computed(text)
     if number is not None:
         return ParsedAnswer(Kind.NUMBER, text, number=number)
-    if text in _INFINITE:
-        return ParsedAnswer(Kind.INFINITE, text, mark=_INFINITE[text])
+    if text.lower() in _INFINITE:
+        return ParsedAnswer(Kind.INFINITE, text, mark=_INFINITE[text.lower()])
     text = MEMBER.sub("", text, count=1) if MEMBER.match(text) else text
     words = words_of(text)
     reals = _REALS.fullmatch(words or text)
@@ -160,7 +161,7 @@ def _structure(text: str) -> ParsedAnswer | None:
     pieces = text.split("\\cup")
     if len(pieces) > 1:
         return ParsedAnswer(Kind.UNION, text, tuple(pieces))
-    if _RELATION.search(text):
+    if _RELATION.search(_ENCLOSED.sub("", text)):  # not P(X>2)=1
         links = [link.strip() for link in _ORDER.split(text)]
         if "\\text" in text and all(map(words_of, links[::2])):  # Ann < Bob < Carl
             forward = "<" in links or "\\le" in links

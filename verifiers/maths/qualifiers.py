@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from ..text.markup import unwrap_text
 from .choice import is_letter
+from .comparison import Comparison
 from .latex import split_top, squeeze
 from .variables import letters, renamed
 
@@ -38,6 +39,13 @@ _CONDITION = re.compile(
     r"(?P<rule>[^,;()=]{1,30}(?:[<>]|\\(?:le|ge|ne)(?![A-Za-z]))[^,;()=]{1,30})\)? ?"
 )
 _SET_OF = re.compile(rf"\\\{{(?P<core>[^|:]+)[|:](?P<of>{_LETTERS} ?{_SET})\\\}}")
+_GREEK = r"\\(?:alpha|beta|gamma|delta|epsilon|lambda|theta)(?![A-Za-z])"
+_BINDER = re.compile(
+    rf"(?P<sign>\\(?:forall|exists)!?|\\\{{) ?(?P<names>{_LETTERS}|\({_LETTERS}\)|{_GREEK})"
+    rf" ?(?P<set>{_SET}|\\in ?[A-Z](?![A-Za-z])|(?:[<>]|\\[lgn]e) ?[\d.]+(?=\\))?"
+    r"(?:(?:\\text)?\{? ?(?:such that|with|we have|so that) ?\}?|[,;:.| ])*"
+)
+_BOUND = re.compile(rf"{_GREEK}|{_LETTER}")
 _RANGED = re.compile(rf"\\text\{{ ?(?:all|every|any) ?({_KIND}?)\}}")
 _HEAD = re.compile(rf"(?:{_LETTER}|\({_LETTERS}\))=")
 _ASSIGNED = re.compile(rf"(?:\A|,) ?(?:({_LETTER})|\(({_LETTERS})\))=")
@@ -93,6 +101,35 @@ def split_qualifiers(text: str) -> Qualified:
     if not bound and not found["kind"]:
         return Qualified(text, {})
     return _restricted(squeeze(found["core"].rstrip(" ,;(")), bound)
+
+
+def split_binders(text: str) -> tuple[list[re.Match[str]], str]:
+    r"""Take quantifiers, or the head of a set builder, off a text: ``\forall x\in\mathbb{R}:``."""
+    found, at = [], 0
+    while (binder := _BINDER.match(text, at)) and (at == 0 or binder["sign"] != "\\{"):
+        found.append(binder)
+        at = binder.end()
+    if found and found[0]["sign"] == "\\{":
+        ends = len(found) == 1 and text[at - 1] in ":|;" and text.endswith("\\}")
+        return (found, text[at:-2]) if ends else ([], text)
+    return found, text[at:]
+
+
+def same_bound(gold: str, answer: str, on: Comparison) -> bool | None:
+    """Compare what is said of all or some values, or of the members of a set.
+
+    ``None`` if the reference has no quantifier, or only one of the two is a set builder.
+    """
+    (left, body), (right, other) = split_binders(gold), split_binders(answer)
+    if not left:
+        return None
+    if [(b["sign"], b["set"]) for b in left] != [(b["sign"], b["set"]) for b in right]:
+        return None if left[0]["sign"] == "\\{" else False
+    mine, theirs = (re.findall(_BOUND, ",".join(b["names"] for b in s)) for s in (left, right))
+    if len(mine) != len(theirs):
+        return False
+    other = renamed(other, dict(zip(theirs, mine, strict=True)))
+    return body == other or on.same(body, other, 1)
 
 
 def _set(kind: str) -> str:
@@ -161,7 +198,7 @@ def _may_be_named(gold: Qualified, core: str, answer: Qualified, old: str, new: 
         return False  # n=5 names what the question asks for
     if old in gold.bound or new in answer.bound or old in letters(gold.rule) & letters(gold.core):
         return True
-    if {old, new} <= set("CcK") and f"+{old}" in gold.core and f"+{new}" in core:
+    if {old, new} <= {"C", "c", "K", "C_1", "c_1"} and f"+{old}" in gold.core and f"+{new}" in core:
         return True
     head = _FUNCTION.match(gold.core)
     if head and (head["of"] or head["name"] == "y") and {old[0], new[0]} <= _CONSTANTS:

@@ -67,6 +67,9 @@ def same_formulas(gold: str, answer: str, on: Comparison, depth: int) -> bool | 
         return _percents(gold, answer, on)
     if gold.endswith("%"):
         return on.same(gold.rstrip("%"), answer.rstrip("%"), depth + 1)
+    turned = ("°" in gold) is not ("°" in answer) and "\\pi" in gold + answer
+    if turned and on.how.radians and not _TRIGONOMETRIC.search(gold + answer):
+        gold, answer = (text.replace("°", _IN_RADIANS) for text in (gold, answer))
     if not same_letters(gold, answer):
         return _without_effect(gold, answer)
     if _PRIMED.search(answer) and not _PRIMED.search(gold):
@@ -116,8 +119,10 @@ def _units_fit(gold: str, answer: str, on: Comparison) -> bool:
     return on.how.units and (bool(gold) or may_be_added(answer, Fraction(2)))
 
 
+_TRIGONOMETRIC = re.compile("sin|cos|tan|cot|sec|csc|cis")
+_IN_RADIANS = "\\cdot\\frac{\\pi}{180}"
 _LIMITS = re.compile(r"\\(?:sum|int|lim|prod|iint|oint)")
-_INDEXED = re.compile(r"(?<![_^])[\d)\]]_")
+_INDEXED = re.compile(r"(?<![_^])[\d)\]]_|[\d)\]]\^\d_")
 _PRIMED = re.compile(r"[\d)]['′″]")
 _BRACKET = re.compile(r"[][()]")
 

@@ -18,11 +18,12 @@ _SYMBOLS = {
     "g": "1/1000 kg", "Hz": "s^-1", "N": "kg m s^-2", "Pa": "kg m^-1 s^-2", "J": "kg m^2 s^-2",
     "W": "kg m^2 s^-3", "V": "kg m^2 s^-3 A^-1", "Ω": "kg m^2 s^-3 A^-2", "L": "1/1000 m^3",
     "l": "1/1000 m^3", "t": "1000 kg", "eV": "eV", "h": "3600 s", "cal": "cal", "m": "m", "s": "s",
-    "A": "A", "K": "K", "mol": "mol", "C": "celsius", "F": "fahrenheit", "°C": "celsius",
+    "A": "A", "K": "K", "mol": "mol", "C": "A s", "F": "fahrenheit", "°C": "celsius",
     "°F": "fahrenheit", "°": "degree", "¢": "1/100 dollar", "GB": "GB", "MB": "MB", "KB": "KB",
     "kB": "KB", "TB": "TB", "B": "byte", "pc": "pc",
     "AU": "149597870700 m", "Å": "1/10000000000 m", "dB": "dB", "bar": "100000 kg m^-1 s^-2",
     "M": "1000 mol m^-3", "Nm": "kg m^2 s^-2",
+    "T": "kg s^-2 A^-1",
 }  # fmt: skip
 _WORDS = {
     "inch": "127/5000 m", "in": "127/5000 m", "foot": "381/1250 m", "ft": "381/1250 m",
@@ -34,6 +35,7 @@ _WORDS = {
     "liter": "1/1000 m^3", "cc": "1/1000000 m^3", "hectare": "10000 m^2", "newton": "kg m s^-2",
     "joule": "kg m^2 s^-2", "watt": "kg m^2 s^-3", "volt": "kg m^2 s^-3 A^-1", "pascal": "Pa",
     "ohm": "kg m^2 s^-3 A^-2", "hertz": "s^-1", "amp": "A", "ampere": "A", "kelvin": "K",
+    "coulomb": "A s",
     "mole": "mol", "kwh": "3600000 kg m^2 s^-2", "celsius": "celsius", "calorie": "cal",
     "fahrenheit": "fahrenheit", "degree": "degree", "deg": "degree", "radian": "radian",
     "rad": "radian", "ton": "ton", "gallon": "gallon", "gal": "gallon", "quart": "1/4 gallon",
@@ -50,7 +52,7 @@ _WORDS = {
 _PREFIXES = {"n": -9, "μ": -6, "m": -3, "k": 3, "M": 6, "G": 9, "c": -2, "d": -1}
 _PREFIXED = frozenset((
     "m", "g", "s", "L", "l", "N", "J", "W", "V", "A", "Hz", "Pa", "Ω", "eV", "mol", "cal",
-    "pc", "bar", "M",
+    "pc", "bar", "M", "C",
 ))  # fmt: skip
 _PREFIX_WORDS = {
     "nano": -9,
@@ -227,6 +229,10 @@ def may_be_added(unit: str, value: Fraction) -> bool:
     return abs(value) == 1 and len(head) > 2 and not head.endswith(("ed", "ly", "ish", "th", "al"))
 
 
+_EITHER = ({"degree", "celsius"}, {"degree", "fahrenheit"}, {"C", "celsius"}, {"C", "°C"})
+"""A degree may be of any scale, and C a coulomb or a degree of Celsius's."""
+
+
 def unit_ratio(one: str, other: str) -> Fraction | None:
     """Return how many of the second unit the first is, or ``None`` if they are incommensurable."""
     if one == other:
@@ -236,8 +242,8 @@ def unit_ratio(one: str, other: str) -> Fraction | None:
         return Fraction(1) if _stems(one) == _stems(other) else None
     if a is None or b is None:
         return None
-    if "degree" in {one, other} and {one, other} & {"celsius", "fahrenheit"}:
-        return Fraction(1)  # a degree may be of any scale
+    if {one, other} in _EITHER:
+        return Fraction(1)
     return a[0] / b[0] if a[1] == b[1] else None
 
 
@@ -250,7 +256,7 @@ def _stems(name: str) -> list[str]:
 def _known(name: str) -> tuple[Fraction, Dimension] | None:
     """Return the size and dimension of a known unit such as ``km/h``, ``sq ft`` or ``kg m^-3``."""
     scaled = _SCALED.fullmatch(name)
-    name = scaled[1] if scaled else _PER.sub("/", name)
+    name = {"C": "celsius"}.get(scaled[1], scaled[1]) if scaled else _PER.sub("/", name)
     factor, exponents = Fraction(1), dict[str, int]()
     for k, part in enumerate(name.split("/")):
         power = 1

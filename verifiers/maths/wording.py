@@ -54,14 +54,16 @@ _WORD_LIKE = re.compile("[A-Z]?[a-z]+|[A-Z]+")
 def is_word(run: str) -> bool:
     """Return True if letters alone are a word or an arrangement, not a product.
 
-    A product has lower-case letters in the order of the alphabet, without e and o: ``ab``, ``xyz``.
-    Other lower-case letters, such as ``no`` and ``apples``, capitals such as ``ABC``, and ``Ian``
-    are words; ``nRT`` is none.
+    A product has lower-case letters without vowels, or in the order of the alphabet without e and
+    o: ``mgh``, ``ab``. Other lower-case letters, such as ``no`` and ``apples``, capitals such as
+    ``ABC``, and ``Ian`` are words; ``nRT`` is none.
     """
     if not _WORD_LIKE.fullmatch(run) or run in _NOT_WORDS:
         return False
     vowels = "eo" if len(run) < 4 else "eiou"  # ai may be a product, chip is none
-    return not run.islower() or bool(set(run) & set(vowels)) or list(run) != sorted(run)
+    if not run.islower() or set(run) & set(vowels):
+        return True
+    return list(run) != sorted(run) and not set(run).isdisjoint("aeiouy")
 
 
 def _is_long_word(run: str) -> bool:

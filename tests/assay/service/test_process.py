@@ -205,6 +205,7 @@ def test_at_sigterm_what_was_begun_is_finished(start, until) -> None:
         (["--limit", "btach=3"], "there is no limit 'btach'"),
         (["--limit", "batch=x"], "must be a whole number"),
         (["--limit", "batch=0"], "must be above 0"),
+        (["--limit", "token_share=2"], "most 1"),
         (["--key", "key.pem"], "go together"),
         (["--token-file", "nowhere"], "nowhere"),
     ],

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.envs import Generated, GroupVectorEnv, Rows, State, Task, TextEnv, Turn, register
+from assay.envs.vector import batched
 from assay.verifiers import Exact, FunctionVerifier
 
 
@@ -47,6 +48,18 @@ def same(ours, theirs) -> None:
         np.testing.assert_array_equal(ours, theirs)
     else:
         assert ours == theirs
+
+
+def test_infos_of_different_kinds_are_kept() -> None:
+    infos = batched([{"level": 1, "form": 1.0, "x": 1}, {"level": "hard", "form": None, "x": 0.5}])
+    assert infos["level"].tolist() == [1, "hard"]
+    np.testing.assert_array_equal(infos["form"], [1.0, np.nan])
+    assert infos["x"].tolist() == [1.0, 0.5]
+    mixed = batched([{"d": {"a": 1}, "big": 10**30}, {"d": 3, "big": 1}])
+    assert mixed["d"].tolist() == [{"a": 1}, 3]
+    assert mixed["big"].tolist() == [10**30, 1]
+    shapes = batched([{"m": np.zeros(2)}, {"m": np.zeros(3)}])
+    assert [m.shape for m in shapes["m"]] == [(2,), (3,)]
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -1,11 +1,9 @@
 """TextEnv and GroupVectorEnv: Gymnasium's contract, groups, and faults that are not zeros."""
 
 import math
-import warnings
 
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 
 from assay.envs import Generated, GroupVectorEnv, Rows, Task, TextEnv, Unicode
 from assay.verifiers import FunctionVerifier, Status, Verdict, Verifier
@@ -31,14 +29,6 @@ def sums(rng):
 @pytest.fixture
 def env():
     return TextEnv(Generated(sums, name="sums"), Parrot(), render_mode="ansi")
-
-
-def test_gymnasiums_checker_finds_nothing(env) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", message=".*different from the unwrapped version.*")
-        warnings.filterwarnings("ignore", message=".*render_mode.*")
-        check_env(env, skip_render_check=True)
 
 
 def test_a_right_reply_ends_the_episode_with_full_reward(env) -> None:
@@ -73,13 +63,6 @@ def test_the_seed_decides_the_task_and_later_resets_go_on_from_it(env) -> None:
     assert questions() == first
     assert len(set(first)) == 3
     assert env.reset(seed=6)[0] not in first
-
-
-def test_an_index_is_a_whole_number_numpys_too(env) -> None:
-    assert env.task(np.int64(3)) == env.task(3)
-    for index in (1.0, "1", None):
-        with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
-            env.task(index)
 
 
 def test_an_episode_has_one_step(env) -> None:

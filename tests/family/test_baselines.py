@@ -23,7 +23,7 @@ from assay.family.trainers import (
     rft,
     sft,
 )
-from assay.family.trainers.dpo import _diagonals, pairs_gradient
+from assay.family.trainers.dpo import pairs_gradient
 from assay.family.trainers.supervised import example_row
 from assay.grpo import (
     CheckpointError,
@@ -248,10 +248,6 @@ class TestPreferences:
         assert len(replies(pairing="all", limit=3)) == 3
         (first, second) = replies(pairing="all", limit=2)
         assert len({*first, *second}) == 4  # no reply twice while others wait
-
-    @pytest.mark.parametrize("n", range(8))
-    def test_all_pairs_are_all_pairs_once(self, n: int) -> None:
-        assert sorted(_diagonals(n)) == [(i, j) for i in range(n) for j in range(i + 1, n)]
 
     @pytest.mark.parametrize("length_mean", [False, True], ids=["sum", "mean"])
     def test_the_gradient_is_that_of_the_loss_however_it_is_cut(

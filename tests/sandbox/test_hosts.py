@@ -193,10 +193,10 @@ def test_a_host_without_the_image_is_refused_with_the_command(second) -> None:
 # -- who is to blame ---------------------------------------------------------------------------
 
 
-def slots_on(url: str) -> list[str]:
+def slots_on(url: str, pid: int | None = None, *, running: bool = True) -> list[str]:
     with contextlib.closing(connect(60, url)) as client:
-        found = client.containers(filters={"label": "assay.sandbox=1"})
-    mine = f"{os.getpid()}-"
+        found = client.containers(all=not running, filters={"label": "assay.sandbox=1"})
+    mine = f"{pid or os.getpid()}-"
     return [c["Id"] for c in found if c["Labels"]["assay.sandbox.pid"].startswith(mine)]
 
 
@@ -494,11 +494,6 @@ def test_a_killed_client_leaves_nothing_on_hosts_behind_ssh(image: str, sshd: st
     client.wait()
     client.stdout.close()
     deadline = time.monotonic() + 20
-    left = ["unknown"]
-    while left and time.monotonic() < deadline:
+    while (left := slots_on(LOCAL, client.pid, running=False)) and time.monotonic() < deadline:
         time.sleep(0.1)
-        with contextlib.closing(connect()) as own:
-            found = own.containers(all=True, filters={"label": "assay.sandbox=1"})
-        pid = f"{client.pid}-"
-        left = [c["Id"] for c in found if c["Labels"]["assay.sandbox.pid"].startswith(pid)]
     assert left == []

@@ -4,7 +4,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
-from gymnasium.wrappers.vector import ClipReward, DictInfoToList, RecordEpisodeStatistics
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -171,24 +171,6 @@ def test_gymnasiums_statistics_count_each_episode_once(mode) -> None:
         if mode is AutoresetMode.NEXT_STEP:
             env.step(("hm",) * 4)
     assert env.episode_count == 12
-
-
-def test_a_mask_keeps_the_statistics_of_the_others() -> None:
-    env = RecordEpisodeStatistics(GroupVectorEnv(Chat(), num_envs=2))
-    env.reset(seed=0)
-    env.step(("yes", "hm"))
-    env.reset(options={"reset_mask": np.array([True, False])})
-    *_, infos = env.step(("no", "yes"))
-    assert infos["episode"]["l"].tolist() == [1, 2]
-    assert infos["episode"]["r"].tolist() == [0.25, 1.5]
-
-
-def test_other_wrappers_of_gymnasium_take_it() -> None:
-    env = DictInfoToList(ClipReward(GroupVectorEnv(Chat(), num_envs=2), max_reward=0.5))
-    env.reset(seed=0)
-    _, rewards, *_, infos = env.step(("yes", "hm"))
-    assert rewards.tolist() == [0.5, 0.25]
-    assert [info.get("status") for info in infos] == ["correct", None]
 
 
 def test_a_limit_of_steps_truncates_and_judges() -> None:

@@ -52,10 +52,6 @@ def test_a_group_survives_json(found, prompt, reference) -> None:
     assert EpisodeGroup.from_json(json.loads(json.dumps(group.to_json()))) == group
 
 
-def test_a_string_prompt_is_one_user_message() -> None:
-    assert Task("Hi", 1) == Task([{"role": "user", "content": "Hi"}], 1)
-
-
 @pytest.mark.parametrize("prompt", [[], [{"role": "user"}], [{"content": "x"}]])
 def test_a_prompt_needs_messages_with_role_and_content(prompt) -> None:
     with pytest.raises(ValueError, match="message"):
@@ -66,15 +62,6 @@ def test_a_group_holds_the_episodes_of_its_own_task() -> None:
     stray = Episode("other", (), Verdict.correct())
     with pytest.raises(ValueError, match="'t', got an episode of 'other'"):
         EpisodeGroup(Task("?", 1, id="t"), (stray,))
-
-
-def test_faults_of_ours_are_counted_and_have_no_reward() -> None:
-    fault = Verdict.fault(Status.SANDBOX_ERROR, "gone")
-    group = EpisodeGroup(
-        Task("?", 1, id="t"), (Episode("t", (), Verdict.correct()), Episode("t", (), fault))
-    )
-    assert group.rewards == (1.0, None)
-    assert group.masked == 1
 
 
 def test_a_models_tokens_come_with_their_log_probabilities() -> None:

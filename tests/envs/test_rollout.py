@@ -9,7 +9,6 @@ import pytest
 from assay.envs import (
     Completion,
     FunctionPolicy,
-    Generated,
     Rows,
     Source,
     State,
@@ -42,16 +41,6 @@ def test_a_policy_must_answer_everything() -> None:
 def test_empty_rollouts_are_refused(groups, size) -> None:
     with pytest.raises(ValueError, match="at least 1"):
         rollout(ENV, PARROT, groups, size)
-
-
-def test_endless_sources_are_scheduled_by_counter() -> None:
-    env = TextEnv(
-        Generated(lambda rng: Task(str(rng.integers(10**9)), reference="x"), name="n"),
-        FunctionVerifier(equal),
-    )
-    texts = [g.task.text for g in rollout(env, PARROT, 50, 1)]
-    assert len(set(texts)) == 50
-    assert texts == [g.task.text for g in rollout(env, PARROT, 50, 1)]
 
 
 class Countdown(TextEnv):

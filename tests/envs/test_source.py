@@ -19,13 +19,6 @@ def test_train_and_test_share_no_prompt_and_cover_all() -> None:
     assert 50 < len(seen[1]) < 130  # about a tenth
 
 
-def test_a_task_depends_on_its_index_alone() -> None:
-    one, other = Generated(sums, name="sums"), Generated(sums, name="sums")
-    other.task(7)
-    assert one.task(3) == other.task(3)
-    assert one.task(3).id == "train-0-3"
-
-
 def test_a_generator_of_one_prompt_cannot_fill_both_splits() -> None:
     only = [Generated(lambda rng: Task("?", 1), name="one", split=s) for s in ("train", "test")]
     outcomes = []

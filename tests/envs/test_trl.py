@@ -91,12 +91,6 @@ def test_a_reply_is_judged_as_the_environment_judges_it() -> None:
         reward(**{**given, "assay_task": [0]})
 
 
-def test_a_fault_of_ours_is_none_to_trl() -> None:
-    (reward,) = TRLSpec(ENV, size=2).reward_funcs
-    reward.env.rubric = Rubric({"accuracy": FunctionVerifier(lambda reply, gold: 1 / 0)})
-    assert reward(completions=["1"], assay_task=[0]) == [None]
-
-
 def brief(completions, **kwargs):
     """Pay short completions."""
     return [1.0 if len(c) < 3 else 0.0 for c in completions]
@@ -170,15 +164,6 @@ def test_a_column_that_names_no_task_is_refused(tasks, words) -> None:
     answer = reward.env.task(2**61 + 1).reference
     assert reward(completions=[answer], assay_task=[2**61 + 1]) == [1.0]
     assert reward(completions=["x"], assay_task=[1.0]) == [0.0]
-
-
-def test_a_spec_travels_between_processes() -> None:
-    spec = TRLSpec(ENV, size=3, env_kwargs={"digits": 1})
-    (before,), (after,) = spec.reward_funcs, pickle.loads(pickle.dumps(spec)).reward_funcs
-    assert before(completions=["1"], assay_task=[0]) == after(completions=["1"], assay_task=[0])
-    loaded = pickle.loads(pickle.dumps(before))
-    assert loaded.__name__ == "assay_Arithmetic_v1"
-    assert loaded(completions=["x"], assay_task=[0]) == [0.0]
 
 
 class Digit(TextEnv):

@@ -67,7 +67,8 @@ def test_several_completions_of_a_task_give_pass_at_k(run, tmp_path, data) -> No
         assert any(name in line and value in line for line in shown.splitlines()), shown
 
 
-ENV, SUMS = "assay/GSM8K-v1", "assay/Arithmetic-v1"
+ENV, SUMS, NOWHERE = "assay/GSM8K-v1", "assay/Arithmetic-v1", "http://127.0.0.1:1"
+HARBOR = ROOT / "examples" / "harbor"
 # Command lines that a person can mend, and words that say how; names in capitals are files.
 FAULTS = {
     "missing file": (["score", ENV, "NONE", "--data", "DATA"], "no such file"),
@@ -118,6 +119,30 @@ FAULTS = {
     "no text": (["sandbox", "run", "BINARY"], "BINARY is not UTF-8 text"),
     "no text for stdin": (["sandbox", "run", "GOOD", "--stdin", "BINARY"], "is not UTF-8 text"),
     "no program": (["sandbox", "run", "NONE"], "no such file"),
+    "no token": (["serve", SUMS, "--host", "0.0.0.0"], "there is no token"),  # noqa: S104
+    "unknown limit": (["serve", SUMS, "--limit", "btach=3"], "there is no limit 'btach'"),
+    "limit of no number": (["serve", SUMS, "--limit", "batch=x"], "must be a whole number"),
+    "limit of nothing": (["serve", SUMS, "--limit", "batch=0"], "must be above 0"),
+    "limit above all": (["serve", SUMS, "--limit", "token_share=2"], "most 1"),
+    "lonely key": (["serve", SUMS, "--key", "key.pem"], "go together"),
+    "proxy of nothing": (["gateway", "--port", 0, "--engine", "proxy"], "needs --server"),
+    "gateway of nothing": (["gateway", "--port", 0], "needs --model"),
+    "model and server": (
+        ["gateway", "--port", 0, "--model", "x", "--server", NOWHERE],
+        "goes with --engine vllm",
+    ),
+    "server without a model": (
+        ["gateway", "--port", 0, "--engine", "proxy", "--server", NOWHERE],
+        "serves no model",
+    ),
+    "agent without policy": (["harbor", "run", HARBOR, "--agent", "policy"], "needs --policy"),
+    "policy without agent": (["harbor", "run", HARBOR, "--policy", "m:f"], "with --agent policy"),
+    "trials into a folder": (
+        ["harbor", "run", HARBOR, "--agent", "nop", "-o", HARBOR],
+        "is a folder",
+    ),
+    "unknown harbor task": (["harbor", "run", HARBOR, "--task", "nothing"], "has no task"),
+    "no harbor tasks": (["harbor", "check", "NONE"], "holds no task folder"),
     "unknown command": (["scroe"], "Did you mean 'score'"),
     "unknown verifier": (["verifiers", "Mth"], "Did you mean Math"),
     "unknown verifier of diff": (["diff", "mathh", "Exact", "f"], "Did you mean Math"),

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from assay.envs import Completion, FunctionPolicy, GroupVectorEnv, arollout, rollout
+from assay.envs import (
+    Completion,
+    FunctionPolicy,
+    GroupVectorEnv,
+    TRLSpec,
+    arollout,
+    register,
+    rollout,
+)
 from assay.service import RemoteEnv, RemoteError, ServiceLimits
 from assay.verifiers import Rubric, Status
 
@@ -157,6 +165,19 @@ def test_it_pickles(sums) -> None:
     again = pickle.loads(pickle.dumps(sums.rubric))
     assert again.verify("20", 3).score == 1.0
     again.close()
+
+
+def test_rewards_of_trl_are_the_servers(sums_server) -> None:
+    pytest.importorskip("datasets")
+    register("served/Remote-v0", "assay.service:RemoteEnv")
+    spec = TRLSpec("served/Remote-v0", size=6, env_kwargs={"url": sums_server, "token": TOKEN})
+    (reward,) = spec.reward_funcs
+    rows = spec.train_dataset
+    right = [str(int(row["prompt"][0]["content"].split()[0]) + 17) for row in rows]
+    found = reward(completions=[*right, "no"], assay_task=[*rows["assay_task"], 1])
+    assert found == [1.0] * 6 + [0.0]
+    reward.env.close()
+    spec._environment.at().close()
 
 
 def test_a_batch_that_is_too_large_for_one_request_is_split(sums) -> None:

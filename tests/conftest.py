@@ -149,7 +149,6 @@ def model_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def model(model_dir: Path) -> Any:
-    """The model, fresh from its directory."""
     from assay.grpo import load_model
 
     return load_model(model_dir)[0]
@@ -157,7 +156,6 @@ def model(model_dir: Path) -> Any:
 
 @pytest.fixture(scope="session")
 def tokenizer(model_dir: Path) -> Any:
-    """Its tokenizer."""
     from assay.grpo import load_model
 
     return load_model(model_dir)[1]
@@ -211,7 +209,6 @@ class Digits:
 
 @pytest.fixture
 def digits() -> type[Digits]:
-    """The stand-in's class."""
     return Digits
 
 

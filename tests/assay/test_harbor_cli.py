@@ -14,7 +14,6 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "harbor"
 
 @pytest.fixture
 def docker(monkeypatch, shell_image):
-    """Run the tasks under Docker."""
     monkeypatch.setenv("ASSAY_SANDBOX", "docker")
 
 

@@ -36,7 +36,6 @@ POLICIES = {1.0: FunctionPolicy(oracle), 0.0: FunctionPolicy(idle)}
 
 @pytest.fixture(autouse=True)
 def docker(monkeypatch, shell_image):
-    """Run the tasks under Docker."""
     monkeypatch.setenv("ASSAY_SANDBOX", "docker")
 
 

@@ -3,8 +3,6 @@
 import copy
 import json
 import pickle
-import re
-from pathlib import Path
 
 import pytest
 from gymnasium.utils.env_checker import check_env
@@ -331,11 +329,3 @@ def test_generated_tasks_keep_their_splits() -> None:
 def test_options_out_of_range_are_named(options, words) -> None:
     with pytest.raises(ValueError, match=words):
         env(add, **options)
-
-
-def test_the_tutorials_code_runs() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "multi_turn.md").read_text()
-    blocks = re.findall(r"^```python\n(.*?)^```", page, re.S | re.M)
-    assert len(blocks) >= 4
-    for block in blocks:
-        exec(block, {"__name__": "tutorial"})  # noqa: S102  # our own page

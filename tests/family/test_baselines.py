@@ -27,13 +27,11 @@ from assay.family.trainers.dpo import pairs_gradient
 from assay.family.trainers.supervised import example_row
 from assay.grpo import (
     CheckpointError,
-    GRPOConfig,
     ModelPolicy,
     Row,
     evaluate,
     load_model,
 )
-from assay.grpo.advantage import outcome_advantages
 from assay.grpo.logprobs import full_forward, padded_forward, shared_forward
 from assay.verifiers import Status, Verdict
 
@@ -198,11 +196,6 @@ class TestRejectionSampling:
     def test_nothing_right_is_an_error(self, model: Any, tokenizer: Any) -> None:
         with pytest.raises(ValueError, match=r"none of 1 replies is right and complete"):
             rft(model, tokenizer, [group("a", ((9,), 0.0))])
-
-    def test_online_its_coefficient_is_whether_a_reply_is_right(self) -> None:
-        rewards = torch.tensor([[1.0, 0.0], [1.0, 1.0], [0.0, float("nan")]])
-        found = outcome_advantages(rewards, GRPOConfig(advantage="reward"))
-        assert found.tolist() == [[1.0, 0.0], [1.0, 1.0], [0.0, 0.0]]
 
 
 numbers = st.floats(-50, 50)

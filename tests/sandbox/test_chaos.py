@@ -199,7 +199,6 @@ def test_a_client_killed_in_a_pid_namespace_of_its_own(image: str) -> None:
 
 
 def labelled() -> set[str]:
-    """Containers of all clients."""
     with contextlib.closing(connect()) as client:
         found = client.containers(all=True, filters={"label": "assay.sandbox=1"})
     return {container["Id"] for container in found}

@@ -126,22 +126,6 @@ def test_slots_are_the_cores_of_all_hosts_by_default(image: str, second) -> None
         assert box.slots == cores_of(LOCAL) + cores_of(second.url)
 
 
-@pytest.mark.docker
-@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
-def test_a_forked_child_has_slots_of_its_own_on_the_hosts(image: str, second) -> None:
-    with Sandbox(image, hosts=[LOCAL, second.url], slots=2) as box:
-        box.run_many([""] * 4)
-        pid = os.fork()
-        if pid == 0:
-            code = 1
-            with contextlib.suppress(BaseException):
-                code = 0 if box.run("print(2)").stdout == "2\n" else 2
-                box.close()
-            os._exit(code)
-        assert os.waitpid(pid, 0)[1] == 0
-        assert box.run("print(4)").stdout == "4\n"
-
-
 def small_image(name: str, url: str, content: bytes) -> str:
     """An image of one file, which only its digest is asked for."""
     data = io.BytesIO()

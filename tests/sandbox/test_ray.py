@@ -35,7 +35,6 @@ NODE = {"num_cpus": 1, "object_store_memory": 80 << 20}
 
 @pytest.fixture(scope="module")
 def cluster():
-    """A cluster of three nodes."""
     before = dict(os.environ)
     os.environ |= {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_USAGE_STATS_ENABLED": "0"}
     import ray
@@ -54,7 +53,6 @@ def cluster():
 
 @pytest.fixture(scope="module")
 def box(cluster):
-    """A box of one slot on each node."""
     with RaySandbox(backend="bwrap", slots=1) as found:
         yield found
 

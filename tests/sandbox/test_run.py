@@ -70,7 +70,6 @@ PROGRAMS = {
 
 @pytest.fixture(scope="module")
 def small(make_box) -> Iterator[Sandbox]:
-    """A warm box of little memory."""
     with make_box(slots=1, limits=Limits(memory_mib=64)) as found:
         yield found
 

@@ -111,7 +111,6 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def served(folder):
-    """The module, imported."""
     sys.path.insert(0, str(folder))
     try:
         import served_envs
@@ -123,7 +122,6 @@ def served(folder):
 
 @pytest.fixture(scope="session")
 def bearer():
-    """Headers of who knows the token of the servers here."""
     return {"authorization": f"Bearer {TOKEN}"}
 
 
@@ -140,7 +138,6 @@ def local():
 
 @pytest.fixture(scope="session")
 def until():
-    """What waits for a condition."""
 
     def wait(condition, seconds=60):
         end = time.monotonic() + seconds
@@ -182,25 +179,21 @@ def running(folder, *args, token=TOKEN):
 
 @pytest.fixture
 def host(served, served_here):
-    """What serves an environment from a thread, as a context: soon there, soon gone."""
     return functools.partial(served_here, tokens=[TOKEN])
 
 
 @pytest.fixture(scope="session")
 def start(folder):
-    """What starts ``assay serve`` with an id and options, as a context."""
     return lambda id_, *args, **kwargs: running(folder, f"served_envs:{id_}", *args, **kwargs)
 
 
 @pytest.fixture(scope="session")
 def sums_server(folder):
-    """A server of sums; its address."""
     with running(folder, "served_envs:served/Sums-v0", "--no-access-log") as (url, _):
         yield url
 
 
 @pytest.fixture(scope="session")
 def guess_server(folder):
-    """A server of a game; its address."""
     with running(folder, "served_envs:served/Guess-v0", "--no-access-log") as (url, _):
         yield url

@@ -1,12 +1,15 @@
 """What all tests share."""
 
+import contextlib
 import functools
 import logging
 import os
 import pkgutil
 import signal
+import threading
+import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -146,7 +149,6 @@ def model_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def model(model_dir: Path) -> Any:
-    """The model, fresh from its directory."""
     from assay.grpo import load_model
 
     return load_model(model_dir)[0]
@@ -154,7 +156,6 @@ def model(model_dir: Path) -> Any:
 
 @pytest.fixture(scope="session")
 def tokenizer(model_dir: Path) -> Any:
-    """Its tokenizer."""
     from assay.grpo import load_model
 
     return load_model(model_dir)[1]
@@ -208,8 +209,35 @@ class Digits:
 
 @pytest.fixture
 def digits() -> type[Digits]:
-    """The stand-in's class."""
     return Digits
+
+
+@contextlib.contextmanager
+def _served_here(env: Any, limits: Any = None, tokens: Sequence[str] = ()) -> Iterator[Any]:
+    import uvicorn
+
+    from assay.service import ServiceLimits, Tokens, create_app
+    from assay.service.server import configure, listen, url_of
+
+    limits = limits or ServiceLimits()
+    app = create_app(env, limits, Tokens(tokens))
+    app.state.uvicorn = server = uvicorn.Server(configure(app, limits))
+    listener = listen("127.0.0.1", 0, limits)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    while not server.started:
+        time.sleep(0.005)
+    try:
+        yield url_of(listener), app
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.fixture(scope="session")
+def served_here():
+    """A context of an environment's server in a thread: its address, and the application."""
+    return _served_here
 
 
 @pytest.fixture(autouse=True, scope="module")

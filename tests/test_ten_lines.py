@@ -73,33 +73,6 @@ def test_it_is_a_data_set(folder) -> None:
     }
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_it_is_a_training_of_trls(folder, tmp_path) -> None:
-    trl = pytest.importorskip("trl")
-    torch = pytest.importorskip("torch")
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    from assay.grpo import tiny_model
-
-    torch.set_num_threads(1)
-    model = tiny_model(tmp_path / "tiny", hidden_size=32, heads=4, intermediate_size=48)
-    config = trl.GRPOConfig(
-        str(tmp_path / "out"), max_steps=2, max_completion_length=4, num_generations=4,
-        per_device_train_batch_size=4, logging_steps=1, use_cpu=True, bf16=False,
-        save_strategy="no", report_to=[], disable_tqdm=True,
-    )  # fmt: skip
-    trainer = trl.GRPOTrainer(
-        AutoModelForCausalLM.from_pretrained(model),
-        args=config,
-        processing_class=AutoTokenizer.from_pretrained(model),
-        **TRLSpec(ID, size=8).kwargs(),
-    )
-    trainer.train()
-    logs = [log for log in trainer.state.log_history if "reward" in log]
-    assert len(logs) == 2
-    assert all("rewards/me_Halves_v0/mean" in log for log in logs)
-
-
 class TestCommandLine:
     """``assay score`` and ``assay audit`` by ``module:id``, in the module's folder."""
 

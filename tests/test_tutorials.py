@@ -10,6 +10,7 @@ import pytest
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = ["tasks.md", "environments.md", "multi_turn.md", "start/verifier.md", "start/grade.md"]
+PAGES += ["audit.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -65,7 +65,6 @@ def in_thread(server):
 
 @pytest.fixture(scope="session")
 def running():
-    """Return :func:`in_thread`."""
     return in_thread
 
 

@@ -42,10 +42,3 @@ def test_one_verifier_is_shown_by_its_name() -> None:
     assert without_costs(row)[0] in without_costs(PAGE.read_text())
     listed = CliRunner().invoke(app, ["verifiers"])
     assert "MultipleChoice" in listed.stdout
-
-
-def test_an_unknown_name_is_refused_with_the_nearest() -> None:
-    shown = CliRunner().invoke(app, ["verifiers", "Exakt"])
-    assert shown.exit_code != 0
-    assert isinstance(shown.exception, ValueError)
-    assert str(shown.exception) == "no verifier is called 'Exakt'. Did you mean Exact?"

@@ -19,6 +19,7 @@ from assay import (
     rollout,
 )
 from assay.envs import DataError, check, read_completions, score
+from assay.evaluation import read_groups
 
 ROW = '{"task": 0, "completion": "5"}\n'
 FILES = {
@@ -88,6 +89,7 @@ def test_a_policy_that_raises_is_named_with_its_line(run, folder, policy) -> Non
     assert code == 2
     assert f"{MINE}:{policy} raised" in shown
     assert (f"{MINE}.py, line 7" in shown) == (policy == "broken")
+    assert list(read_groups(folder / "out")) == []  # it is no wrong answer
 
 
 QUESTION = {"prompt": "{q}", "reference": "a", "rubric": "Exact"}

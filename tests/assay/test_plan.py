@@ -81,7 +81,6 @@ def test_checkpointing_and_smaller_batches_save_activations() -> None:
 
 @pytest.mark.slow
 def test_lora_trains_adapters_only() -> None:
-    """The optimizer's state is the adapters'."""
     pytest.importorskip("peft")
     found = plan(job(lora=LoRA(rank=4)), advise=False)
     assert 0 < found.trained < 0.3 * found.parameters
@@ -144,13 +143,11 @@ def test_attention_that_cannot_share_prompts_is_planned_padded() -> None:
     ],
 )
 def test_settings_out_of_range_are_refused(changes: dict[str, Any], message: str) -> None:
-    """With the value and the rule."""
     with pytest.raises(ValueError, match=message):
         job(**changes)
 
 
 def test_published_sizes() -> None:
-    """The models that are known by name have the parameters of their model cards."""
     sizes = {
         "qwen2.5-0.5b": 494_032_768,
         "qwen2.5-1.5b": 1_543_714_304,

@@ -183,7 +183,6 @@ class Refusing(http.server.BaseHTTPRequestHandler):
     """Answers 401, and quotes the key."""
 
     def do_POST(self) -> None:
-        """Refuse."""
         body = json.dumps({"error": self.headers["Authorization"]}).encode()
         self.send_response(401)
         self.send_header("Content-Length", str(len(body)))

@@ -287,8 +287,3 @@ def test_a_script_runs_its_study_and_the_command_line_knows_it(tmp_path: Path) -
     assert [one["arm"] for one in found] == list(load(name).arms)
     assert (tmp_path / "figure.png").exists()
     assert "**Load.**" in (tmp_path / "section.md").read_text()
-
-
-def test_unknown_names_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"no study is named 'dapoo'\. Did you mean dapo\?"):
-        load("dapoo")

@@ -75,14 +75,3 @@ def test_what_was_allowed_by_name_is_in_the_record(train: Any) -> None:
 def test_a_test_file_can_be_trained_on_by_name(train: Any) -> None:
     _, about = train("--data", "both/test.jsonl", "--allow-test-split")
     assert about["about"]["splits"] == {"train": "test"}
-
-
-def test_evaluation_asks_the_test_split(
-    run: Any, train: Any, tmp_path: Path, monkeypatch: Any
-) -> None:
-    (tmp_path / "splits_replies.py").write_text("def eights(messages): return '8'\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    command = "eval assay/GSM8K-v1 --data both -p splits_replies:eights -o e"
-    assert run(*command.split())[0] == 0
-    record = json.loads((tmp_path / "e" / "run.json").read_text())
-    assert record["environment"]["kwargs"]["split"] == "test"

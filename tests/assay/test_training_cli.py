@@ -131,14 +131,12 @@ def test_a_run_is_killed_and_goes_on_from_its_directory_alone(
     [
         (["--max-new-tokens", 512], "the model is made for 512 tokens, prompt and reply together"),
         (["--warmup-steps", 7], "warmup_steps=7 is more than steps=6"),
-        (["--steps", 2, "--save-every", 3], "save_every=3 is more than steps=2"),
         (["--preset", "dappo"], "Did you mean dapo?"),
         (["--curriculum", "easy_to_hard", "--curriculum-exponent", 1], "has no difficulty"),
         (["--lora-targets", "nowhere", "--lora-rank", 2], "nowhere"),
         (["--clip-high", "high"], "--clip-high must be a valid number, got 'high'"),
         (["--tracker", "wandbb", "--model", "nowhere"], "there is no tracker 'wandbb'"),
         (["--surogate", "clip"], "No such option"),
-        (["--set", "digits"], "--set takes name=value"),
         (["--resume"], "nothing to resume"),
         (["--dual-clip", 1.1], "dual_clip must be above"),
         (["--dtype", "float16"], "--dtype must be 'float32' or 'bfloat16', got 'float16'"),
@@ -269,9 +267,6 @@ def test_printed_settings_give_the_same_run(run: Any, model: Path, tmp_path: Pat
         kept.append(json.loads((tmp_path / name / "config.json").read_text())["config"])
     assert {key for key in kept[0] if kept[0][key] != kept[1][key]} == {"out_dir"}
     assert "\n# env:\n" in run("train", "--print-config")[1]
-    code, _, wrong = run("train", "e", "--model", "m", "--print-config", "--group-size", 1)
-    assert code == 2
-    assert "group_size must be at least 2" in wrong
 
 
 def test_presets_are_listed_and_shown(run: Any, tmp_path: Path) -> None:
@@ -284,9 +279,6 @@ def test_presets_are_listed_and_shown(run: Any, tmp_path: Path) -> None:
     assert code == 0
     (tmp_path / "r1.yaml").write_text(shown)
     assert from_file(tmp_path / "r1.yaml") == PRESETS["r1_zero"].overrides
-    code, _, told = run("presets", "r2_zero")
-    assert code == 2
-    assert "Did you mean r1_zero?" in told
 
 
 def test_a_curriculum_chooses_among_levels_where_tasks_never_end(

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from assay.envs import Completion, DataError, FunctionPolicy, play
+from assay.envs import DataError, FunctionPolicy, play
 from assay.envs.tools.code_repair import CodeRepair, Submission, sample, submission
 from assay.sandbox import Limits, Sandbox, SandboxUnavailable
 
@@ -154,12 +154,6 @@ def test_a_submission_says_what_it_submits() -> None:
     assert verifier.to_json()["name"] == "Submission"
     for reply in ("", "```python\nx\n```", call("submit"), call("submit", code=" "), "<tool_call>"):
         assert verifier.program(reply, {})[0] is None
-
-
-def test_many_episodes_run_their_tests_together(env) -> None:
-    states = [env.begin(env.task(0)) for _ in range(4)]
-    env.advance(states, [Completion(call("run_tests"))] * 4)
-    assert {s.turns[-1]["content"][:19] for s in states} == {"1 of 2 tests passed"}
 
 
 def test_a_sandbox_that_is_gone_leaves_no_score(env, monkeypatch) -> None:

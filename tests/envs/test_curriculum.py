@@ -11,7 +11,6 @@ from assay.envs import (
     EasyToHard,
     Episode,
     EpisodeGroup,
-    FunctionPolicy,
     Generated,
     Mixed,
     PassRates,
@@ -19,15 +18,13 @@ from assay.envs import (
     Rows,
     TargetRate,
     Task,
-    TextEnv,
     Uniform,
     levels,
     make,
-    play,
 )
 from assay.envs.curriculum.difficulty import difficulty
 from assay.envs.curriculum.samplers import draw
-from assay.verifiers import Exact, Status, Verdict
+from assay.verifiers import Status, Verdict
 
 RIGHT, WRONG = Verdict.correct("right"), Verdict.wrong("wrong")
 FAULT = Verdict.fault(Status.SANDBOX_ERROR, "broken")
@@ -271,13 +268,6 @@ def test_levels_that_are_always_solved_give_way() -> None:
     assert len({i for step in range(1, 9) for i in sampler.indices(step, 8)}) == 64  # no task twice
 
 
-def test_easy_levels_first() -> None:
-    env = levels("assay/Hanoi-v1", level=[3, 1, 2])
-    sampler = EasyToHard(env.source, steps=100, start=0.1)
-    assert {env.task(i).metadata["level"] for i in sampler.indices(1, 20)} == {1}
-    assert {env.task(i).metadata["level"] for i in sampler.indices(101, 50)} == {1, 2, 3}
-
-
 ENDLESS = Generated(lambda rng: Task(str(rng.integers(9**9)), "1"), name="endless")
 
 
@@ -369,24 +359,6 @@ def test_without_a_sampler_the_order_is_uniforms() -> None:
     chosen = [i for step in (1, 2, 3) for i in Uniform(source, seed=7).indices(step, 4)]
     assert chosen == [source.schedule(i, 7) for i in range(12)]
     assert sorted(chosen[:10]) == list(range(10))
-
-
-def test_a_sampler_beside_a_real_rollout() -> None:
-    """A policy that knows the even answers: those tasks, always right, give way to the others."""
-    tasks = [Task(f"Say {i}", str(i), id=str(i)) for i in range(20)]
-    env = TextEnv(Rows(tasks), Exact())
-    flips = iter(range(10**6))
-
-    def reply(messages) -> str:
-        number = messages[-1]["content"].removeprefix("Say ")
-        return number if int(number) % 2 == 0 or next(flips) % 2 else "no"
-
-    sampler = TargetRate(env.source)
-    for step in range(1, 13):
-        chosen = [env.task(i) for i in sampler.indices(step, 5)]
-        sampler.update(play(env, FunctionPolicy(reply), chosen, 4))
-    later = [i for step in range(13, 113) for i in sampler.indices(step, 5)]
-    assert sum(i % 2 for i in later) > 0.6 * len(later)
 
 
 def test_many_tasks_cost_a_step_little() -> None:

@@ -4,11 +4,12 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
-from gymnasium.wrappers.vector import ClipReward, DictInfoToList, RecordEpisodeStatistics
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.envs import Generated, GroupVectorEnv, Rows, State, Task, TextEnv, Turn, register
+from assay.envs.vector import batched
 from assay.verifiers import Exact, FunctionVerifier
 
 
@@ -47,6 +48,18 @@ def same(ours, theirs) -> None:
         np.testing.assert_array_equal(ours, theirs)
     else:
         assert ours == theirs
+
+
+def test_infos_of_different_kinds_are_kept() -> None:
+    infos = batched([{"level": 1, "form": 1.0, "x": 1}, {"level": "hard", "form": None, "x": 0.5}])
+    assert infos["level"].tolist() == [1, "hard"]
+    np.testing.assert_array_equal(infos["form"], [1.0, np.nan])
+    assert infos["x"].tolist() == [1.0, 0.5]
+    mixed = batched([{"d": {"a": 1}, "big": 10**30}, {"d": 3, "big": 1}])
+    assert mixed["d"].tolist() == [{"a": 1}, 3]
+    assert mixed["big"].tolist() == [10**30, 1]
+    shapes = batched([{"m": np.zeros(2)}, {"m": np.zeros(3)}])
+    assert [m.shape for m in shapes["m"]] == [(2,), (3,)]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -158,24 +171,6 @@ def test_gymnasiums_statistics_count_each_episode_once(mode) -> None:
         if mode is AutoresetMode.NEXT_STEP:
             env.step(("hm",) * 4)
     assert env.episode_count == 12
-
-
-def test_a_mask_keeps_the_statistics_of_the_others() -> None:
-    env = RecordEpisodeStatistics(GroupVectorEnv(Chat(), num_envs=2))
-    env.reset(seed=0)
-    env.step(("yes", "hm"))
-    env.reset(options={"reset_mask": np.array([True, False])})
-    *_, infos = env.step(("no", "yes"))
-    assert infos["episode"]["l"].tolist() == [1, 2]
-    assert infos["episode"]["r"].tolist() == [0.25, 1.5]
-
-
-def test_other_wrappers_of_gymnasium_take_it() -> None:
-    env = DictInfoToList(ClipReward(GroupVectorEnv(Chat(), num_envs=2), max_reward=0.5))
-    env.reset(seed=0)
-    _, rewards, *_, infos = env.step(("yes", "hm"))
-    assert rewards.tolist() == [0.5, 0.25]
-    assert [info.get("status") for info in infos] == ["correct", None]
 
 
 def test_a_limit_of_steps_truncates_and_judges() -> None:

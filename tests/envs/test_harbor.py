@@ -113,12 +113,13 @@ class TestSchema:
 
 def folder(root: Path, toml: str, *steps: str) -> Path:
     """Write a task folder that is never run."""
-    for name in ("environment", "tests", *(f"steps/{step}" for step in steps)):
+    for name in ("environment", "tests", "solution", *(f"steps/{step}/tests" for step in steps)):
         (root / name).mkdir(parents=True)
-        (root / name / "instruction.md").write_text("Do it.")
-    (root / "instruction.md").write_text("Do it.")
+    for place in ("", *(f"steps/{step}/" for step in steps)):
+        (root / f"{place}instruction.md").write_text("Do it.")
     (root / "environment/Dockerfile").write_text("FROM scratch")
-    (root / "tests/test.sh").write_text("")
+    (root / "tests/test.sh").write_text("all")
+    (root / "solution/solve.sh").write_text("")
     (root / "task.toml").write_text(toml)
     return root
 
@@ -206,19 +207,9 @@ allow_internet = false
 """
 
     def test_steps_inherit(self, tmp_path) -> None:
-        root = tmp_path / "task"
-        for name in ("one", "two", "three"):
-            (root / "steps" / name / "tests").mkdir(parents=True)
-            (root / "steps" / name / "instruction.md").write_text("Do it.")
-        (root / "environment").mkdir()
-        (root / "environment/Dockerfile").write_text("FROM scratch")
-        for folder in ("tests", "solution"):
-            (root / folder).mkdir()
-        (root / "tests/test.sh").write_text("all")
+        root = folder(tmp_path / "task", self.TOML, "one", "two", "three")
         (root / "tests/data").write_text("all")
-        (root / "solution/solve.sh").write_text("")
         (root / "steps/two/tests/test.sh").write_text("two")
-        (root / "task.toml").write_text(self.TOML)
         (task,) = load_tasks(root)
         one, two, three = task.stages
         assert task.config.unknown == ()
@@ -237,14 +228,9 @@ allow_internet = false
         assert [image_of(task, stage) for stage in (one, three)] == ["graders:1", "graders:3"]
 
     def test_side_services_of_a_verifier_are_refused(self, tmp_path) -> None:
-        for name in ("environment", "tests"):
-            (tmp_path / name).mkdir()
-        (tmp_path / "environment/Dockerfile").write_text("FROM scratch")
+        folder(tmp_path, "")
         (tmp_path / "environment/docker-compose.yml").write_text("")  # no name of Harbor's
-        (tmp_path / "tests/test.sh").write_text("")
         (tmp_path / "tests/docker-compose.yaml").write_text("")
-        (tmp_path / "instruction.md").write_text("Do it.")
-        (tmp_path / "task.toml").write_text("")
         assert load_tasks(tmp_path)
         (tmp_path / "task.toml").write_text('[verifier]\nenvironment_mode = "separate"')
         with pytest.raises(TaskError, match=r"tests/docker-compose\.yaml: side services"):

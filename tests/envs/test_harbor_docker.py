@@ -659,17 +659,3 @@ class TestEnvironment:
                 assert "Extend `/app/serve.py`" in said
                 assert not done
         assert (reward, done) == (1.0, True)
-
-    @pytest.mark.slow
-    def test_trl_calls_the_tools_as_methods(self, box, monkeypatch) -> None:
-        from assay.envs.trl import TRLSpec
-
-        monkeypatch.setenv("ASSAY_SANDBOX", "docker")
-        spec = TRLSpec(
-            "assay/Harbor-v0", size=1, env_kwargs={"data": str(EXAMPLES / "text-top-words")}
-        )
-        episode = spec.environment_factory()
-        episode.reset(assay_task=0, assay_split=None)
-        assert "exit code 0" in episode.bash(command=self.SOLVE)
-        episode.submit()
-        assert episode._judged().reward == 1.0

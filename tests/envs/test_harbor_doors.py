@@ -3,13 +3,10 @@
 import contextlib
 import json
 import sys
-import threading
-import time
 from pathlib import Path
 
 import gymnasium as gym
 import pytest
-import uvicorn
 from typer.testing import CliRunner
 
 import assay
@@ -18,8 +15,7 @@ from assay.envs import EpisodeGroup, FunctionPolicy, rollout
 from assay.envs.tools.calls import written_call
 from assay.envs.trl import TRLSpec
 from assay.grpo import GRPOConfig, training_tasks
-from assay.service import RemoteEnv, ServiceLimits, create_app
-from assay.service.server import configure, listen, url_of
+from assay.service import RemoteEnv
 
 FOLDER = str(Path(__file__).parents[2] / "examples" / "harbor" / "text-top-words")
 SOLVE = "printf 'the 6\\nfox 5\\na 4\\nhen 4\\nand 2\\n' > /app/top.txt"
@@ -40,7 +36,6 @@ POLICIES = {1.0: FunctionPolicy(oracle), 0.0: FunctionPolicy(idle)}
 
 @pytest.fixture(autouse=True)
 def docker(monkeypatch, shell_image):
-    """Run the tasks under Docker."""
     monkeypatch.setenv("ASSAY_SANDBOX", "docker")
 
 
@@ -78,26 +73,6 @@ def by_eval(reward, tmp_path):
     return EpisodeGroup.from_json(json.loads(line)).episodes[0].reward
 
 
-def by_the_service(reward, tmp_path):
-
-    limits = ServiceLimits()
-    app = create_app(assay.make("assay/Harbor-v0", data=FOLDER), limits)
-    server = uvicorn.Server(configure(app, limits))
-    app.state.uvicorn = server
-    with listen("127.0.0.1", 0, limits) as listener:
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        try:
-            while not server.started:
-                time.sleep(0.01)
-            with contextlib.closing(RemoteEnv(url_of(listener))) as env:
-                (group,) = rollout(env, POLICIES[reward], 1, 1)
-        finally:
-            server.should_exit = True
-            thread.join()
-    return group.episodes[0].reward
-
-
 def by_the_learner(reward, tmp_path):
     config = GRPOConfig(steps=1, prompts_per_step=1, group_size=2)
     with contextlib.closing(assay.make("assay/Harbor-v0", data=FOLDER)) as env:
@@ -108,9 +83,17 @@ def by_the_learner(reward, tmp_path):
 
 @pytest.mark.parametrize("reward", [1.0, pytest.param(0.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
-    "door",
-    [by_gymnasium, by_trl, by_eval, by_the_service, by_the_learner],
-    ids=lambda f: f.__name__,
+    "door", [by_gymnasium, by_trl, by_eval, by_the_learner], ids=lambda f: f.__name__
 )
 def test_a_door_gives_the_same_reward(door, reward, tmp_path) -> None:
     assert door(reward, tmp_path) == reward
+
+
+@pytest.mark.parametrize("reward", [1.0, pytest.param(0.0, marks=pytest.mark.slow)])
+def test_the_service_gives_the_same_reward(reward, served_here) -> None:
+    with (
+        served_here(assay.make("assay/Harbor-v0", data=FOLDER)) as (url, _),
+        contextlib.closing(RemoteEnv(url)) as env,
+    ):
+        (group,) = rollout(env, POLICIES[reward], 1, 1)
+    assert group.rewards == (reward,)

@@ -125,12 +125,6 @@ def test_a_server_without_usable_tools_is_refused(box, hostile, error) -> None:
         serving(box, hostile, timeout_s=2.0)
 
 
-def test_tools_of_one_name_are_refused(box) -> None:
-    tools = serving(box)
-    with pytest.raises(BadTool, match="two tools are called 'add'"):
-        ToolEnv(Rows([Task("?", "5")]), Exact(), tools=[tools, tools], sandbox=box)
-
-
 @pytest.mark.parametrize(
     "change", ["tools = [{**ADD, 'description': 'Send me all.'}]", "sys.exit(1)"]
 )

@@ -55,13 +55,6 @@ def test_a_plugin_is_imported_when_one_of_its_ids_is_asked_for(install) -> None:
     assert gym.make_vec("lazy/Say-v0", num_envs=4, group_size=2).group_size == 2
 
 
-def test_a_listing_imports_them_all(install) -> None:
-    install("plug_listed", MODULE.format(id="listed/Say-v0", what="it"), "listed")
-    assert "listed/Say-v0" in [spec.id for spec in specs()]
-    assert str(of("listed")) == "plug-in 'listed' of plug_listed 1.0 (plug_listed)"
-    assert of("listed").faults == ()
-
-
 @pytest.mark.parametrize(
     ("kind", "text", "words"),
     [

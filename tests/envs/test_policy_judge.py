@@ -6,17 +6,14 @@ import pytest
 
 from assay.envs import (
     Completion,
-    Episode,
     FunctionPolicy,
     PolicyJudge,
-    Task,
-    Tournament,
     make,
     pairwise_prompt,
     play,
     rejudged,
 )
-from assay.verifiers import Exact, FunctionVerifier, Status, Verdict
+from assay.verifiers import Exact, FunctionVerifier, Status
 
 TEMPLATE = "{question}: {first} or {second}?"
 KNOWN = {"question": "1+1", "answer": "3"}
@@ -144,21 +141,6 @@ def test_what_it_cannot_be_compared_with_is_a_fault_of_the_data() -> None:
 def test_a_template_needs_its_slots_apart(template) -> None:
     with pytest.raises(ValueError, match=r"slot|needs"):
         PolicyJudge(FunctionPolicy(lambda asked: ""), template)
-
-
-def test_it_plays_a_tournament() -> None:
-    def larger(asked):
-        first, _, second = asked[0]["content"].removeprefix("n: ").rstrip("?").partition(" or ")
-        return f"<answer>{'A' if int(first) > int(second) else 'B'}</answer>"
-
-    task = Task("n", "")
-    said = [
-        Episode("", ({"role": "assistant", "content": text},), Verdict.wrong(""))
-        for text in ("5", "7", "6", "5")
-    ]
-    won = Tournament(PolicyJudge(FunctionPolicy(larger), TEMPLATE), among="all")
-    # 5 against 7, 6 and 5; 7 beats all; 6 loses to 7; equal replies tie.
-    assert won.rewards(task, said) == pytest.approx([0.5 / 3, 1.0, 2 / 3, 0.5 / 3])
 
 
 def test_a_rejudged_environment_puts_the_same_tasks_and_hides_the_answer() -> None:

@@ -214,16 +214,6 @@ def test_sessions_of_many_episodes_run_side_by_side(box) -> None:
     assert [s.turns[-1]["content"] for s in states] == [f"{i * i}\n" for i in range(6)]
 
 
-def test_a_sandbox_that_is_gone_is_our_fault() -> None:
-    closed = Sandbox(backend="bwrap", slots=1)
-    closed.close()
-    session = Session(closed)
-    call = '<tool_call>{"name": "python", "arguments": {"code": "1"}}</tool_call>'
-    session.env.advance([session.state], [Completion(call)])
-    (verdict,) = session.env.verdicts([session.state])
-    assert (verdict.status.value, verdict.score) == ("sandbox_error", None)
-
-
 # -- files without a sandbox -----------------------------------------------------------------------
 
 

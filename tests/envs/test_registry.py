@@ -11,7 +11,6 @@ import pytest
 
 from assay.envs import (
     EnvSpec,
-    GroupVectorEnv,
     RetiredEnvironment,
     Task,
     TextEnv,
@@ -19,7 +18,6 @@ from assay.envs import (
     UnknownEnvironment,
     environment,
     make,
-    make_group,
     register,
     retire,
     spec,
@@ -33,22 +31,6 @@ def echo(rng):
     """Say a number again."""
     n = str(rng.integers(10**6))
     return Task(f"Say {n}", reference=n)
-
-
-def test_ten_lines_make_an_environment_everywhere() -> None:
-    env = make("tests/Echo-v0")
-    assert env.name == "tests/Echo-v0"
-    plain = gym.make("tests/Echo-v0", split="test")
-    question, _ = plain.reset(seed=0)
-    assert plain.step(question.removeprefix("Say "))[1] == 1.0
-    assert isinstance(plain.unwrapped, TextEnv)
-    vector = gym.make_vec("tests/Echo-v0", num_envs=4, group_size=2)
-    assert isinstance(vector, GroupVectorEnv)
-    first, *rest = vector.reset(seed=0)[0]
-    assert first == rest[0] != rest[1] == rest[2]
-    grouped = make_group("tests/Echo-v0", prompts=3, group_size=2)
-    assert grouped.num_envs == 6
-    assert "Say a number again." in [s.summary for s in specs()]
 
 
 @pytest.mark.parametrize(

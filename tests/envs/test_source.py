@@ -19,19 +19,6 @@ def test_train_and_test_share_no_prompt_and_cover_all() -> None:
     assert 50 < len(seen[1]) < 130  # about a tenth
 
 
-def test_a_task_depends_on_its_index_alone() -> None:
-    one, other = Generated(sums, name="sums"), Generated(sums, name="sums")
-    other.task(7)
-    assert one.task(3) == other.task(3)
-    assert one.task(3).id == "train-0-3"
-
-
-def test_other_seeds_put_other_tasks() -> None:
-    first = [Generated(sums, name="sums", seed=1).task(i).text for i in range(20)]
-    second = [Generated(sums, name="sums", seed=2).task(i).text for i in range(20)]
-    assert sum(a == b for a, b in zip(first, second, strict=True)) < 3
-
-
 def test_a_generator_of_one_prompt_cannot_fill_both_splits() -> None:
     only = [Generated(lambda rng: Task("?", 1), name="one", split=s) for s in ("train", "test")]
     outcomes = []

@@ -11,7 +11,6 @@ import pytest
 from assay import Exact
 from assay.envs import (
     DataError,
-    Generated,
     Rows,
     Task,
     TextEnv,
@@ -282,17 +281,6 @@ def test_a_new_version_of_a_generator_keeps_every_prompt_in_its_split() -> None:
 
     assert not prompts("splits/Twice-v0", "test") & prompts("splits/Twice-v1", "train")
     assert not prompts("splits/Twice-v1", "test") & prompts("splits/Twice-v0", "train")
-
-
-def test_a_generators_own_salt_is_its_name_without_the_version() -> None:
-    def draw(rng: Any) -> Task:
-        return Task(f"{rng.integers(200)}?", "1")
-
-    one, two = (Generated(draw, name=f"mine/N-v{v}", split="test") for v in (3, 12))
-    assert {one.task(i).text for i in range(60)} <= {
-        f"{n}?" for n in range(200) if two.in_split(f"{n}?")
-    }
-    assert one.salt == two.salt == "mine/N"
 
 
 def test_registered_rows_of_a_file_for_evaluation_are_all_of_it(tmp_path: Path) -> None:

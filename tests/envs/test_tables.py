@@ -54,12 +54,6 @@ def test_cells_keep_their_line_ends_and_zeros(tmp_path) -> None:
     assert found == [{"q": 'two\nlines, and "marks"', "a": "007"}]
 
 
-def test_a_file_named_for_a_split_is_of_it(tmp_path) -> None:
-    for split in ("train", "test"):
-        (tmp_path / f"{split}.csv").write_text(CSV)
-    assert made(tmp_path, split="test").source.split == "test"
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [

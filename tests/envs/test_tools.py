@@ -3,15 +3,13 @@
 import copy
 import json
 import pickle
-import re
-from pathlib import Path
 
 import pytest
 from gymnasium.utils.env_checker import check_env
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.envs import Completion, FunctionPolicy, Generated, Rows, State, Task, Turn, play
+from assay.envs import Completion, Generated, Rows, State, Task, Turn
 from assay.envs.tools import Answer, ToolEnv, ToolError, Toolset, Work
 from assay.envs.tools.calls import read_calls
 from assay.envs.tools.messages import shortened
@@ -331,48 +329,3 @@ def test_generated_tasks_keep_their_splits() -> None:
 def test_options_out_of_range_are_named(options, words) -> None:
     with pytest.raises(ValueError, match=words):
         env(add, **options)
-
-
-class Caller:
-    """Calls a tool, then answers; two tokens for each turn, three for what was said."""
-
-    def __call__(self, conversations, /):
-        return self.extend(conversations, [()] * len(conversations))
-
-    def extend(self, conversations, prefixes, /):
-        return [
-            Completion(
-                "5" if messages[-1]["role"] == "tool" else call("add", a=2, b=3),
-                "stop",
-                (*prefix, 1, 2, 3),
-                (7, 0),
-                (-0.5, -0.1),
-            )
-            for messages, prefix in zip(conversations, prefixes, strict=True)
-        ]
-
-
-def test_only_the_policys_tokens_are_its_own() -> None:
-    calculator = env(add)
-    ((episode,),) = [g.episodes for g in play(calculator, Caller(), [calculator.task(0)], 1)]
-    assert episode.reward == 1.0
-    assert [m["role"] for m in episode.turns] == ["assistant", "tool", "assistant"]
-    assert [(s.author, s.ids) for s in episode.spans] == [
-        ("environment", (1, 2, 3)),
-        ("model", (7, 0)),
-    ] * 2
-
-
-def test_turns_run_out() -> None:
-    endless = FunctionPolicy(lambda messages: call("add", a=1))
-    short = env(add, max_turns=3)
-    ((episode,),) = [g.episodes for g in play(short, endless, [short.task(0)], 1)]
-    assert (episode.truncated, episode.reward, len(episode.turns)) == (True, 0.0, 6)
-
-
-def test_the_tutorials_code_runs() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "multi_turn.md").read_text()
-    blocks = re.findall(r"^```python\n(.*?)^```", page, re.S | re.M)
-    assert len(blocks) >= 4
-    for block in blocks:
-        exec(block, {"__name__": "tutorial"})  # noqa: S102  # our own page

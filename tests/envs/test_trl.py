@@ -22,28 +22,12 @@ from assay.envs import (
     register,
 )
 from assay.envs.trl import CombinedReward
-from assay.envs.trl.tools import reply_of
 from assay.verifiers import Exact, FunctionVerifier, Rubric, Verdict
 
 trl = pytest.importorskip("trl")
 torch = pytest.importorskip("torch")
 
 ENV = "assay/Arithmetic-v1"
-
-
-@pytest.mark.parametrize(
-    "completion",
-    [
-        None,
-        {"role": "assistant"},
-        [],
-        ["a"],
-        [{"role": "assistant", "content": {"text": "42"}}],
-        [{"role": "assistant", "content": ["42", {"text": 42}, {"type": "image"}]}],
-    ],
-)
-def test_a_completion_without_text_is_an_empty_reply(completion) -> None:
-    assert reply_of(completion) == ""
 
 
 def test_completions_are_judged_standard_and_conversational() -> None:
@@ -73,8 +57,10 @@ def test_only_the_policys_last_words_are_judged() -> None:
     assert score(("assistant", answer), ("tool", "0")) == 1.0
     assert score(("assistant", answer), ("assistant", None)) == 0.0  # a lone tool call
     assert score(("assistant", [{"type": "text", "text": answer}])) == 1.0
-    assert score() == 0.0
-    assert reward(completions=[[{"role": "assistant"}]], assay_task=[0]) == [0.0]
+    assert score(("assistant", {"text": answer})) == 0.0
+    assert score(("assistant", [answer, {"text": int(answer)}, {"type": "image"}])) == 0.0
+    for nothing in (None, [], [answer], {"role": "assistant"}, [{"role": "assistant"}]):
+        assert reward(completions=[nothing], assay_task=[0]) == [0.0]
 
 
 class Own(TextEnv):
@@ -103,12 +89,6 @@ def test_a_reply_is_judged_as_the_environment_judges_it() -> None:
             reward(**{**given, "assay_task": column})
     with pytest.raises(ValueError, match="4 replies and 1 references"):
         reward(**{**given, "assay_task": [0]})
-
-
-def test_a_fault_of_ours_is_none_to_trl() -> None:
-    (reward,) = TRLSpec(ENV, size=2).reward_funcs
-    reward.env.rubric = Rubric({"accuracy": FunctionVerifier(lambda reply, gold: 1 / 0)})
-    assert reward(completions=["1"], assay_task=[0]) == [None]
 
 
 def brief(completions, **kwargs):
@@ -184,15 +164,6 @@ def test_a_column_that_names_no_task_is_refused(tasks, words) -> None:
     answer = reward.env.task(2**61 + 1).reference
     assert reward(completions=[answer], assay_task=[2**61 + 1]) == [1.0]
     assert reward(completions=["x"], assay_task=[1.0]) == [0.0]
-
-
-def test_a_spec_travels_between_processes() -> None:
-    spec = TRLSpec(ENV, size=3, env_kwargs={"digits": 1})
-    (before,), (after,) = spec.reward_funcs, pickle.loads(pickle.dumps(spec)).reward_funcs
-    assert before(completions=["1"], assay_task=[0]) == after(completions=["1"], assay_task=[0])
-    loaded = pickle.loads(pickle.dumps(before))
-    assert loaded.__name__ == "assay_Arithmetic_v1"
-    assert loaded(completions=["x"], assay_task=[0]) == [0.0]
 
 
 class Digit(TextEnv):
@@ -323,18 +294,12 @@ def test_the_mode_is_what_the_environment_is() -> None:
 
 
 def test_a_data_set_for_evaluation_is_of_the_test_split() -> None:
-    found = TRLSpec(ENV, size=1, eval_size=3).kwargs()["eval_dataset"]
     test = make(ENV, split="test")
-    assert [row["prompt"] for row in found] == [
-        [dict(m) for m in test.task(i).messages] for i in range(3)
-    ]
     (reward,) = TRLSpec(ENV).reward_funcs
     answers = [test.task(i).reference for i in range(3)]
     assert reward(completions=answers, assay_task=[0, 1, 2], assay_split=["test"] * 3) == [1.0] * 3
     with pytest.raises(ValueError, match="takes no 'split'"):
         TRLSpec("test-trl/Whole-v0", eval_size=1).kwargs()
-    with pytest.raises(ValueError, match="eval_size must be a whole number of at least 0, got -1"):
-        TRLSpec(ENV, eval_size=-1)
 
 
 def test_a_group_rubric_is_refused() -> None:
@@ -355,11 +320,13 @@ class Grouped(TextEnv):
 def test_numbers_of_a_spec_are_whole_and_may_be_of_numpy() -> None:
     plain, numpy = TRLSpec(ENV, size=3, seed=5), TRLSpec(ENV, size=np.int64(3), seed=np.int64(5))
     assert numpy.train_dataset.to_list() == plain.train_dataset.to_list()
-    for numbers in ({"seed": "a"}, {"seed": None}, {"size": True}, {"eval_size": 1.0}):
-        with pytest.raises(ValueError, match="must be a whole number"):
+    for numbers, least in (
+        ({"seed": "a"}, ""),
+        ({"seed": None}, ""),
+        ({"size": True}, ""),
+        ({"eval_size": 1.0}, ""),
+        ({"size": 0}, " of at least 1, got 0"),
+        ({"eval_size": -1}, " of at least 0, got -1"),
+    ):
+        with pytest.raises(ValueError, match=f"must be a whole number{least}"):
             TRLSpec(ENV, **numbers)
-
-
-def test_an_empty_data_set_is_refused() -> None:
-    with pytest.raises(ValueError, match="size must be a whole number of at least 1, got 0"):
-        TRLSpec(ENV, size=0)

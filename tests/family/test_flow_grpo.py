@@ -89,16 +89,3 @@ def test_a_short_run_is_the_same_again_and_draws_its_picture(
     figure = Figure()
     study.draw(figure, results)
     assert figure.axes
-
-
-def test_the_ring_s_calls_are_those_of_its_steps(tmp_path: Path) -> None:
-    trial = trial_of(flow_grpo.STUDY, tmp_path)
-    calls = {
-        name: dict(flow_grpo.STUDY.arms[name](trial).curves["million calls"])
-        for name in ("T=10, KL", "T=40")
-    }
-    # 192 samples: T to roll out, T - 1 to update, and T - 1 by the reference.
-    assert calls["T=10, KL"][1] == pytest.approx(192 * (10 + 9 + 9) / 1e6)
-    assert calls["T=40"][1] == pytest.approx(192 * (40 + 39) / 1e6)
-    dance = dict(dance_grpo.STUDY.arms["DanceGRPO"](trial).curves["million calls"])
-    assert dance[1] == pytest.approx(192 * (16 + 9) / 1e6)  # 60 % of 15

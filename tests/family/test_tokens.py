@@ -56,11 +56,6 @@ def test_a_rollout_is_used_eight_times_in_the_stress_and_once_beside_it(
     assert metrics(1)[0]["drift"] > 1e-6
 
 
-@pytest.mark.parametrize("name", off_policy.OTHERS)
-def test_presets_of_the_stress_are_whole(name: str) -> None:
-    assert name in off_policy.STUDY.presets
-
-
 def test_the_student_learns_from_its_teacher_alone(
     start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,7 +46,6 @@ def build(skip_or_fail: Callable[[str], NoReturn]) -> Iterator[Callable[[str], s
 
 @pytest.fixture(scope="session")
 def image(build: Callable[[str], str]) -> str:
-    """An image of this Python, in the daemon."""
     return build("python")
 
 
@@ -80,7 +79,6 @@ def session_box(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
 
 @pytest.fixture(scope="session")
 def make_docker(image: str):
-    """Make boxes under Docker."""
     return lambda **options: Sandbox(image, **options)
 
 
@@ -149,7 +147,6 @@ class Daemon:
         self.start()
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
         root = self.root
         command = ["dockerd", "--data-root", f"{root}/data", "--exec-root", f"{root}/exec"]
         command += ["-H", self.url, "-p", f"{root}/pid", "--iptables=false"]
@@ -169,7 +166,6 @@ class Daemon:
 
     @property
     def runs(self) -> bool:
-        """Whether it has been started and not stopped."""
         return self._process is not None
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
@@ -200,7 +196,6 @@ class Daemon:
         return [point for point in (line.split()[1] for line in lines) if str(self.root) in point]
 
     def load(self, image: str) -> None:
-        """Bring an image over from the machine's daemon."""
         first, own = connect(), connect(60, self.url)
         with contextlib.closing(first), contextlib.closing(own):
             own.load_image(b"".join(first.get_image(image)))
@@ -214,7 +209,6 @@ class Daemon:
                         file.write(bytes(size))
 
     def end(self) -> None:
-        """Kill it, and remove all it made."""
         self.stop(signal.SIGKILL)
         for pid in self.processes():
             with contextlib.suppress(OSError):

@@ -21,7 +21,6 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def pair(make_box) -> Iterator[Sandbox]:
-    """A warm box of two slots."""
     with make_box(slots=2, limits=Limits(cpu_s=5.0, memory_mib=64)) as found:
         found.run_many(["", ""])
         yield found
@@ -247,7 +246,6 @@ class Failing(Sandbox):
     fails = frozenset[str]()
 
     def run(self, code: str, stdin: str = "", **options: Any):
-        """Run one program, or be unavailable."""
         if code in self.fails:
             raise SandboxUnavailable("the daemon went away")
         return super().run(code, stdin, **options)

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from assay.cli import app
-from assay.sandbox import Sandbox, SandboxError
+from assay.sandbox import SandboxError
 from assay.sandbox.diagnostics.bench import (
     BARE,
     OUTPUT,
@@ -14,8 +14,6 @@ from assay.sandbox.diagnostics.bench import (
     Figure,
     bare,
     measure,
-    single,
-    two_party,
 )
 
 
@@ -45,12 +43,6 @@ def test_the_baseline_runs_no_pth_files() -> None:
     with bare() as interpreters:
         found = measure(interpreters, 1, seconds=0.01, rounds=1)
     assert [figure.name for figure in found] == [BARE, f"{BARE} -S"]
-
-
-def test_a_box_is_measured_alone_and_with_tests(box: Sandbox) -> None:
-    found = measure([single("one", box), two_party("two", box)], 1, seconds=0.05, rounds=1)
-    assert [figure.name for figure in found] == ["one", "two"]
-    assert all(figure.times for figure in found)
 
 
 @pytest.mark.bwrap

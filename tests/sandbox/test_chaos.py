@@ -134,20 +134,6 @@ def test_a_daemon_that_is_started_again(
         wait_until_none(lambda: list(set(second.processes("containerd-shim")) - shims))
 
 
-def test_a_host_that_restarts_costs_nothing_beside_one_that_stays(image: str, second) -> None:
-    def restart() -> None:
-        second.stop()
-        second.start()
-
-    with Sandbox(image, hosts=[LOCAL, second.url], slots=4) as box:
-        box.run_many([""] * 4)
-        restarter = threading.Timer(0.5, restart)
-        restarter.start()
-        found = box.run_many(PROGRAMS)
-        restarter.join()
-    assert judge(found) == {"ok": COUNT}
-
-
 @pytest.mark.parametrize("way", ["DOCKER_HOST", "hosts"])
 def test_a_full_disk_of_the_daemon_stops_no_slot_that_works(
     image: str,
@@ -213,7 +199,6 @@ def test_a_client_killed_in_a_pid_namespace_of_its_own(image: str) -> None:
 
 
 def labelled() -> set[str]:
-    """Containers of all clients."""
     with contextlib.closing(connect()) as client:
         found = client.containers(all=True, filters={"label": "assay.sandbox=1"})
     return {container["Id"] for container in found}

@@ -109,11 +109,6 @@ def test_a_description_that_is_none_is_refused(tmp_path, text: str, words: str) 
         describe(str(file))
 
 
-def test_an_unknown_image_is_named_with_those_that_there_are() -> None:
-    with pytest.raises(ValueError, match="no image 'scince': give one of python, science"):
-        describe("scince")
-
-
 def test_what_this_machine_lacks_is_named_with_its_remedy() -> None:
     with pytest.raises(ImageUnavailable, match=r"pip install no-such-thing numpy==0\.1"):
         image_tree(ImageDescription("x", pip=("numpy==0.1", "no-such-thing")))
@@ -189,12 +184,6 @@ def test_an_image_imports_its_packages_once(image: str) -> None:
     finally:
         client.remove_image(tag, force=True)
         client.close()
-
-
-@pytest.mark.docker
-def test_what_cannot_be_pulled_is_named(image: str) -> None:
-    with pytest.raises(ImageUnavailable, match="cannot pull"):
-        build_image(image, pull="no-such-registry.invalid/python:3")
 
 
 def test_the_guest_fits_one_argument() -> None:

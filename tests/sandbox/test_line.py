@@ -35,7 +35,6 @@ class Counting(BwrapBackend):
         self.lock = threading.Lock()
 
     def start(self) -> Slot:
-        """Start a slot, slowly."""
         with self.lock:
             self.starts += 1
             self.now += 1

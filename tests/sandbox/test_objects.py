@@ -46,7 +46,6 @@ def blocks(name: str) -> list[str]:
 
 
 def pairs(name: str) -> list[tuple[str, str]]:
-    """Programs with their tests."""
     found = []
     for block in blocks(name):
         program, *tests = block.split("\n----\n")

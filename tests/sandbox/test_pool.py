@@ -172,7 +172,6 @@ class Dying(BwrapBackend):
         self.under = under
 
     def start(self):
-        """Start a slot."""
         slot = super().start()
         whole = slot.run
 

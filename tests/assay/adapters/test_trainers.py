@@ -22,7 +22,6 @@ pytestmark = pytest.mark.skipif(PYTHON is None, reason="ASSAY_TRAINERS_PYTHON na
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    """What the script found."""
     home = {**os.environ, "HOME": str(tmp_path_factory.mktemp("home"))}  # their caches
     command = [PYTHON, "-W", "ignore", str(SCRIPT), sysconfig.get_paths()["purelib"]]
     run = subprocess.run(command, capture_output=True, text=True, timeout=250, env=home)

@@ -38,18 +38,3 @@ def test_rows_that_are_left_out_are_reported_and_recorded(run, rows, tmp_path) -
     assert [row["index"] for row in left_out["first"]] == [4, 5]
     assert "boxed" in left_out["first"][0]["reason"]
     assert record["data"]["tasks"] == 4
-
-
-def test_completions_are_scored_and_the_environment_audited_without_bad_rows(
-    run, rows, tmp_path
-) -> None:
-    completions = tmp_path / "completions.jsonl"
-    lines = [{"task": n, "completion": rf"\boxed{{{2 * n}}}"} for n in range(4)]
-    completions.write_text("\n".join(map(json.dumps, lines)))
-    skip = ("--data", rows, "--set", "on_bad_rows=skip")
-    assert run("score", "assay/MATH-v1", completions, "--data", rows)[0] == 2
-    code, shown, err = run("score", "assay/MATH-v1", completions, *skip)
-    assert code == 0, shown
-    assert "2 of 6 rows" in err
-    code, _, err = run("audit", "assay/MATH-v1", *skip, "--check", "references")
-    assert code == 0, err

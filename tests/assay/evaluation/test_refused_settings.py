@@ -67,22 +67,6 @@ def test_a_named_task_is_found_behind_the_limit(run, tmp_path, data) -> None:
     assert json.loads((tmp_path / "r" / "run.json").read_text())["data"]["tasks"] == 1
 
 
-@pytest.mark.parametrize(
-    ("row", "words"),
-    [
-        ("{", "saved.jsonl, line 2: not JSON"),
-        ('{"task": 0}', "saved.jsonl, line 2: a row needs the fields 'task' and 'completion'"),
-        ('{"task": 0, "completion": null}', "line 2: completion must be text, or chat"),
-        ('{"task": 9, "completion": ""}', "line 2: task must be from 0 to 3, got 9"),
-        ('{"task": "x", "completion": ""}', "line 2: no task has the id 'x'"),
-    ],
-)
-def test_a_bad_row_is_named_by_line_and_field(run, tmp_path, data, row, words) -> None:
-    (tmp_path / "saved.jsonl").write_text('{"task": 0, "completion": "1"}\n' + row + "\n")
-    code, _, err = run(*data)
-    assert (code, words in err) == (2, True), err
-
-
 def test_replies_that_are_no_text_or_odd_text(run, tmp_path) -> None:
     for name, words in (
         ("silent", "mine_for_eval:silent must return the reply as text, got None"),

@@ -32,6 +32,12 @@ def written(folder, plan, groups, costs, resume=False):
     return (folder / "groups.jsonl").read_bytes()
 
 
+def test_a_line_that_is_no_group_is_named(tmp_path) -> None:
+    (tmp_path / "groups.jsonl").write_text('{"task": 3}\n')
+    with pytest.raises(DataError, match="line 1 is no group"):
+        list(read_groups(tmp_path))
+
+
 @pytest.mark.parametrize("kept", [0, 1, 100, 9000, 20000, -1])
 def test_wherever_a_kill_cut_the_files_the_end_is_the_same(tmp_path, made, kept) -> None:
     groups, costs, plan = made(tmp_path)

@@ -88,7 +88,6 @@ def model_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def loaded(model_dir: Path) -> tuple[Any, Any]:
-    """The model and its tokenizer."""
     return load_model(model_dir)
 
 

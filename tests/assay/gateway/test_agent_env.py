@@ -79,24 +79,6 @@ def test_episodes_of_a_group_differ_and_repeat_with_the_seed(program, engine) ->
     assert play(1) != first
 
 
-@pytest.mark.slow
-def test_waiting_for_the_engine_is_not_charged_to_the_program(program, engine) -> None:
-    sample = engine.sample
-
-    async def slow(request):
-        await asyncio.sleep(4)
-        return await sample(request)
-
-    engine.sample = slow
-    asked = tasks("sound 1")
-    agent = AgentEnv(env_of(asked), program, unsafe=True, time_s=8)
-    started = time.monotonic()
-    (group,) = agent.play(engine, asked, 1, config=GatewayConfig(max_tokens=2))
-    assert time.monotonic() - started > 12
-    assert group.episodes[0].reward is not None
-    assert group.episodes[0].status is not Status.TIMEOUT
-
-
 @pytest.mark.parametrize("fault", ["raises", "hangs"])
 def test_a_fault_of_the_engine_is_no_score(program, engine, fault: str) -> None:
     async def broken(request):

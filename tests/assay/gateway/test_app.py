@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -241,18 +239,6 @@ def test_text_completions_go_on_from_their_ids(start, loaded) -> None:
     assert (len(branch.turns), sum(branch.mask)) == (2, 4)
 
 
-def test_curl_plays_by_a_base_url_of_its_own(start) -> None:
-    if shutil.which("curl") is None:
-        pytest.skip("there is no curl")
-    gateway, url = start()
-    session = gateway.open()
-    body = json.dumps({"model": "x", "messages": GO, "stream": True})
-    command = ["curl", "-sN", f"{url}/e/{session.key}/v1/chat/completions", "-d", body]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert said.endswith("data: [DONE]\n\n")
-    assert len(session.tree.turns) == 1
-
-
 def test_keys(start) -> None:
     gateway, url = start()
     session = gateway.open()
@@ -368,23 +354,6 @@ def test_waiting_for_the_engine_stops_the_clock_and_has_a_limit(start, loaded) -
     assert late.value.code == "engine_timeout"
     assert session.clock.seconds < 0.8
     assert session.faults
-
-
-def test_a_reply_that_nobody_waits_for_is_not_kept(start, loaded) -> None:
-    engine = Script(loaded[1])
-
-    async def slow(request):
-        await asyncio.sleep(0.5)
-        return Sampled([5], [-1.0], "stop")
-
-    engine.sample = slow
-    gateway, url = start(engine=engine)
-    session = gateway.open()
-    with pytest.raises(openai.APITimeoutError):
-        client(url, session, timeout=0.1).chat.completions.create(model="m", messages=GO)
-    found = client(url, session).chat.completions.create(model="m", messages=GO)
-    assert found.choices
-    assert len(session.tree.turns) == 1
 
 
 def test_turns_and_context_are_limited(start) -> None:

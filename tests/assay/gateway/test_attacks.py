@@ -367,7 +367,7 @@ def test_replies_that_nobody_waits_for_count(start, loaded) -> None:
             ).raise_for_status()
     time.sleep(1.5)
     assert engine.asked == 5
-    assert not session.tree.turns
+    assert not session.tree.turns  # none is kept
     assert ask(url, session.key).status_code == 403
     assert not session.faults
 

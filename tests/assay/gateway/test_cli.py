@@ -45,21 +45,6 @@ def test_a_gateway_gives_episodes_and_their_tokens(model_dir: Path) -> None:
             process.wait(30)
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--engine", "proxy"], "needs --server"),
-        ([], "needs --model"),
-        (["--model", "x", "--server", "http://127.0.0.1:1"], "goes with --engine vllm"),
-        (["--engine", "proxy", "--server", "http://127.0.0.1:1"], "serves no model"),
-    ],
-)
-def test_what_a_gateway_cannot_serve_is_an_error(run, words, said) -> None:
-    code, _, err = run("gateway", "--port", 0, *words)
-    assert code == 2
-    assert said in err
-
-
 @pytest.fixture
 def evaluate(run, model_dir, written, tmp_path):
     """Evaluate a program that asks once, by the command that it gets."""

@@ -1,19 +1,17 @@
 """Environments to serve, and servers as processes of their own."""
 
+import functools
 import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from contextlib import contextmanager
 
 import pytest
-import uvicorn
 from starlette.testclient import TestClient
 
 from assay.service import ServiceLimits, Tokens, create_app
-from assay.service.server import configure, listen, url_of
 
 MODULE = '''
 from assay.envs import (
@@ -54,12 +52,6 @@ class Guess(TextEnv):
         return Turn.say("more" if said < gold else "less", reward=0.1)
 
 
-class Digit(TextEnv):
-    """Say any digit first."""
-
-    def __init__(self):
-        rows = [Task(f"{n % 7}.{n}?", "") for n in range(100)]
-        super().__init__(Rows(rows), FunctionVerifier(lambda reply, gold: reply[:1].isdigit()))
 
 
 class Echoed(TextEnv):
@@ -104,7 +96,6 @@ register("served/Echoed-v0", Echoed)
 register("served/Adding-v0", Adding)
 register("served/Brief-v0", Brief)
 register("served/Sums-v0", Sums)
-register("served/Digit-v0", Digit)
 register("served/Guess-v0", Guess)
 '''
 TOKEN = "a-token-of-the-tests-0123456789"
@@ -120,7 +111,6 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def served(folder):
-    """The module, imported."""
     sys.path.insert(0, str(folder))
     try:
         import served_envs
@@ -132,7 +122,6 @@ def served(folder):
 
 @pytest.fixture(scope="session")
 def bearer():
-    """Headers of who knows the token of the servers here."""
     return {"authorization": f"Bearer {TOKEN}"}
 
 
@@ -149,7 +138,6 @@ def local():
 
 @pytest.fixture(scope="session")
 def until():
-    """What waits for a condition."""
 
     def wait(condition, seconds=60):
         end = time.monotonic() + seconds
@@ -189,46 +177,23 @@ def running(folder, *args, token=TOKEN):
         process.stderr.close()
 
 
-@contextmanager
-def here(env, limits=None):
-    """A server in a thread of this process; gives its address, and the application."""
-    limits = limits or ServiceLimits()
-    app = create_app(env, limits, Tokens([TOKEN]))
-    app.state.uvicorn = server = uvicorn.Server(configure(app, limits))
-    listener = listen("127.0.0.1", 0, limits)
-    url = url_of(listener)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    while not server.started:
-        time.sleep(0.005)
-    try:
-        yield url, app
-    finally:
-        server.should_exit = True
-        thread.join()
-
-
 @pytest.fixture
-def host(served):
-    """What serves an environment from a thread, as a context: soon there, soon gone."""
-    return here
+def host(served, served_here):
+    return functools.partial(served_here, tokens=[TOKEN])
 
 
 @pytest.fixture(scope="session")
 def start(folder):
-    """What starts ``assay serve`` with an id and options, as a context."""
     return lambda id_, *args, **kwargs: running(folder, f"served_envs:{id_}", *args, **kwargs)
 
 
 @pytest.fixture(scope="session")
 def sums_server(folder):
-    """A server of sums; its address."""
     with running(folder, "served_envs:served/Sums-v0", "--no-access-log") as (url, _):
         yield url
 
 
 @pytest.fixture(scope="session")
 def guess_server(folder):
-    """A server of a game; its address."""
     with running(folder, "served_envs:served/Guess-v0", "--no-access-log") as (url, _):
         yield url

@@ -18,7 +18,6 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
-from assay.cli import main
 from assay.service import ServiceLimits
 
 pytestmark = pytest.mark.slow
@@ -196,26 +195,6 @@ def test_at_sigterm_what_was_begun_is_finished(start, until) -> None:
         assert answer.status == 200
         assert len(json.loads(answer.read())["episodes"]) == 2
         connection.close()
-
-
-@pytest.mark.parametrize(
-    ("args", "error"),
-    [
-        (["--host", "0.0.0.0"], "there is no token"),  # noqa: S104  # what must not be bound
-        (["--limit", "btach=3"], "there is no limit 'btach'"),
-        (["--limit", "batch=x"], "must be a whole number"),
-        (["--limit", "batch=0"], "must be above 0"),
-        (["--key", "key.pem"], "go together"),
-        (["--token-file", "nowhere"], "nowhere"),
-    ],
-)
-def test_what_cannot_be_served_is_reported_with_a_remedy(capsys, monkeypatch, args, error) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr(sys, "argv", ["assay", "serve", "assay/Arithmetic-v1", *args])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    assert error in capsys.readouterr().err
 
 
 def test_sigterm_right_after_the_address_is_printed_ends_it_all_the_same(folder) -> None:

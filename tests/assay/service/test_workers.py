@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from assay.envs import Completion, FunctionPolicy, rollout
+from assay.envs import Completion
 from assay.service import RemoteEnv, create_app, serve
 from assay.verifiers import Status
 
@@ -110,17 +110,6 @@ def test_metrics_are_those_of_all_workers(client) -> None:
     assert value(begun) >= 10
     assert value(begun) == value(begun)  # from whichever worker
     assert value('assay_verdicts_total{status="correct"}') >= 0
-
-
-def test_a_rollout_with_workers_is_the_rollout_at_home(workers, served) -> None:
-    def guess(messages):
-        return str(len(messages) * 7 % 100)
-
-    env = RemoteEnv(workers[0], TOKEN)
-    from_afar = rollout(env, FunctionPolicy(guess), 12, 2, seed=3)
-    env.close()
-    at_home = rollout(served.Guess(), FunctionPolicy(guess), 12, 2, seed=3)
-    assert [g.rewards for g in from_afar] == [g.rewards for g in at_home]
 
 
 def test_a_worker_that_dies_loses_its_own_sessions_alone(workers, client, until) -> None:

@@ -59,7 +59,7 @@ _SETTINGS = (
 )
 """Variables by which an image may have its programs load files, and the agent could write those."""
 
-_OF_A_SHELL = " ".join(f"'{name}'" for name in ("sh", "bash", "env", "tar", *COMMANDS))
+_OF_A_SHELL = " ".join(f"'{name}'" for name in ("sh", "bash", "env", "tar", "python3", *COMMANDS))
 
 _ASK = f"""\
 for name in {" ".join(_SETTINGS)}; do eval "printf '%s\\n' \\"\\${{$name-}}\\""; done
@@ -74,6 +74,11 @@ commands=$(for name in {_OF_A_SHELL}; do command -v "$name"; done)
 IFS=':
 '
 for path in $(readlink -f -- $PATH 2> /dev/null); do printf '=%s\n' "$path"; done
+for path in $commands; do
+    while printf '+%s\n' "$path"; target=$(readlink -- "$path"); do
+        case $target in /*) path=$target ;; *) path=${{path%/*}}/$target ;; esac
+    done
+done
 for path in $(readlink -f -- $commands 2> /dev/null); do printf '+%s\n' "$path"; done
 true
 """
@@ -190,8 +195,8 @@ class _Image:
         folder: in which commands start.
         python: its Python; empty if the tests do not run under the guard.
         python_folders: those of its Python.
-        real: the folders of PATH, each after ``=``, and the programs that a shell may call, each
-            after ``+``, as links lead there.
+        real: the folders of PATH, each after ``=``, as links lead there, and the programs that a
+            shell may call with the links to them, each after ``+``.
         uid: that the tests have.
         files: :func:`listing` of it.
         settings: its variables of _SETTINGS that are set.
@@ -470,9 +475,11 @@ def _tools(path: str, python: Iterable[str], real: Iterable[str]) -> tuple[str, 
     """Return the folders of tools, and tools elsewhere that links of these lead to."""
     marked = [(line[0], line[1:]) for line in real]
     found = tool_paths(":".join([path, *(p for mark, p in marked if mark == "=")]), python)
-    programs = {p for mark, p in marked if mark == "+" and not is_below(p, found)}
     # What `command -v` names without a folder is of the shell itself.
-    return (*found, *sorted(p for p in programs if posixpath.dirname(p) != "/"))
+    programs = {
+        normal(p) for mark, p in marked if mark == "+" and posixpath.dirname(p) not in ("", "/")
+    }
+    return (*found, *sorted(p for p in programs if not is_below(p, found)))
 
 
 def _writable(fresh: Session, tools: tuple[str, ...]) -> tuple[str, ...]:

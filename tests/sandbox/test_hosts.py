@@ -126,6 +126,22 @@ def test_slots_are_the_cores_of_all_hosts_by_default(image: str, second) -> None
         assert box.slots == cores_of(LOCAL) + cores_of(second.url)
 
 
+@pytest.mark.docker
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_forked_child_has_slots_of_its_own_on_the_hosts(image: str, second) -> None:
+    with Sandbox(image, hosts=[LOCAL, second.url], slots=2) as box:
+        box.run_many([""] * 4)
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            with contextlib.suppress(BaseException):
+                code = 0 if box.run("print(2)").stdout == "2\n" else 2
+                box.close()
+            os._exit(code)
+        assert os.waitpid(pid, 0)[1] == 0
+        assert box.run("print(4)").stdout == "4\n"
+
+
 def small_image(name: str, url: str, content: bytes) -> str:
     """An image of one file, which only its digest is asked for."""
     data = io.BytesIO()
@@ -177,10 +193,10 @@ def test_a_host_without_the_image_is_refused_with_the_command(second) -> None:
 # -- who is to blame ---------------------------------------------------------------------------
 
 
-def slots_on(url: str, pid: int | None = None, *, running: bool = True) -> list[str]:
+def slots_on(url: str) -> list[str]:
     with contextlib.closing(connect(60, url)) as client:
-        found = client.containers(all=not running, filters={"label": "assay.sandbox=1"})
-    mine = f"{pid or os.getpid()}-"
+        found = client.containers(filters={"label": "assay.sandbox=1"})
+    mine = f"{os.getpid()}-"
     return [c["Id"] for c in found if c["Labels"]["assay.sandbox.pid"].startswith(mine)]
 
 
@@ -478,6 +494,11 @@ def test_a_killed_client_leaves_nothing_on_hosts_behind_ssh(image: str, sshd: st
     client.wait()
     client.stdout.close()
     deadline = time.monotonic() + 20
-    while (left := slots_on(LOCAL, client.pid, running=False)) and time.monotonic() < deadline:
+    left = ["unknown"]
+    while left and time.monotonic() < deadline:
         time.sleep(0.1)
+        with contextlib.closing(connect()) as own:
+            found = own.containers(all=True, filters={"label": "assay.sandbox=1"})
+        pid = f"{client.pid}-"
+        left = [c["Id"] for c in found if c["Labels"]["assay.sandbox.pid"].startswith(pid)]
     assert left == []

@@ -18,12 +18,14 @@ from assay.gateway.agent_env import AgentEnv
 from assay.gateway.policy_engine import AgentPlayer
 from assay.grpo import (
     GRPOConfig,
+    Learner,
     ModelPolicy,
     Objective,
     accumulate_gradient,
     choose_forward,
     load_model,
     read_metrics,
+    training_tasks,
 )
 from assay.grpo.credit import credit, rows_of
 from assay.verifiers import FunctionVerifier, Verdict
@@ -113,6 +115,29 @@ def test_the_gradient_is_that_of_the_sampled_tokens_alone(agent, model_dir) -> N
                 at += 1
     for name, p in model.named_parameters():
         torch.testing.assert_close(found[name], p.grad, rtol=1e-3, atol=1e-4, msg=name)
+
+
+@pytest.mark.slow
+def test_a_model_learns_behind_a_program(agent, model_dir, tmp_path) -> None:
+    model, tokenizer = load_model(model_dir)
+    config = GRPOConfig(
+        steps=12,
+        prompts_per_step=1,
+        group_size=8,
+        max_new_tokens=4,
+        learning_rate=4e-2,
+        eval_every=0,
+        save_every=0,
+        advantage_std="none",
+    )
+    agent.at_once = 8
+    rollout = training_tasks(agent.env, config, play_tasks=AgentPlayer(agent))
+    Learner(
+        model, tokenizer, rollout, config, tmp_path / "run", progress=False, trackers=()
+    ).train()
+    rows = read_metrics(tmp_path / "run" / "metrics.jsonl")
+    rewards = [row["reward"] for row in rows if "reward" in row]
+    assert sum(rewards[-3:]) / 3 > sum(rewards[:3]) / 3 + 0.2, rewards
 
 
 def test_the_command_trains_in_the_sandbox(run, box, model_dir, written, tmp_path) -> None:

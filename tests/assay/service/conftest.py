@@ -52,6 +52,13 @@ class Guess(TextEnv):
         return Turn.say("more" if said < gold else "less", reward=0.1)
 
 
+class Digit(TextEnv):
+    """Say any digit first."""
+
+    def __init__(self):
+        rows = [Task(f"{n % 7}.{n}?", "") for n in range(100)]
+        super().__init__(Rows(rows), FunctionVerifier(lambda reply, gold: reply[:1].isdigit()))
+
 
 
 class Echoed(TextEnv):
@@ -96,6 +103,7 @@ register("served/Echoed-v0", Echoed)
 register("served/Adding-v0", Adding)
 register("served/Brief-v0", Brief)
 register("served/Sums-v0", Sums)
+register("served/Digit-v0", Digit)
 register("served/Guess-v0", Guess)
 '''
 TOKEN = "a-token-of-the-tests-0123456789"

@@ -98,9 +98,8 @@ def same_bags(a: ParsedAnswer, b: ParsedAnswer, on: Comparison, depth: int) -> b
         a, b = named_members(a), named_members(b)
     if not (a.kind in BAGS and b.kind in BAGS):
         return _bag_and_other(a, b, on, depth)
-    sets = [sum(part.startswith("\\{") for part in shape.parts) for shape in (a, b)]
-    if a.kind is b.kind is Kind.SET and sets[0] != sets[1]:
-        return False  # {1} is no member of {1, 2}
+    if a.kind is b.kind is Kind.SET:
+        a, b = _sets_apart(a), _sets_apart(b)
     a, b = _numbered_as(b, a), _numbered_as(a, b)
     if _named_in_order(a, b):
         return on.all_same(a.parts, b.parts, depth)
@@ -111,6 +110,12 @@ def same_bags(a: ParsedAnswer, b: ParsedAnswer, on: Comparison, depth: int) -> b
     if (on.how.ordered or repeated) and a.kind is b.kind is Kind.LIST:  # True, False, True
         return on.all_same(a.parts, b.parts, depth)
     return _same_members(_distinct(a.parts, on, depth), _distinct(b.parts, on, depth), on, depth)
+
+
+def _sets_apart(shape: ParsedAnswer) -> ParsedAnswer:
+    """Return a set whose members that are sets, ``{1}``, are no numbers, as a single one may be."""
+    parts = (f"({part},0)" if part.startswith("\\{") else part for part in shape.parts)
+    return replace(shape, parts=tuple(parts))
 
 
 def _numbered_as(one: ParsedAnswer, other: ParsedAnswer) -> ParsedAnswer:

@@ -64,7 +64,7 @@ _NEGATIONS = re.compile(
 _LETTER = re.compile(r"(?<![\\A-Za-z])[A-Za-z]")  # of no command
 _BRACED = re.compile(r"([\^_])\{([A-Za-z]|\d(?=\}\W|\}$))\}")
 _CAPITALS = re.compile("[A-Z]{2,}")
-_POINT = re.compile(r"[A-Z]\(.*\)\Z", re.DOTALL)
+_POINT = re.compile(r"\A[A-Z](\(.*\))\Z", re.DOTALL)
 _AND = re.compile(r"(?<![A-Za-z])(?:and|land|wedge|∧)(?![A-Za-z])|[且和]")
 _OR = re.compile(r"(?<![A-Za-z])(?:or|lor|vee|∨)(?![A-Za-z])|或")
 _SOLVED = re.compile(r"[=<>\d]|\\(?:[lg]e|in|text)")  # x=a \vee x=b is a list of solutions
@@ -378,8 +378,10 @@ def _structures(
     kinds = {a.kind, b.kind}
     if Kind.CONGRUENCE in kinds:
         return same_congruences(a, b, on, depth)
-    if a.kind is Kind.TUPLE and _POINT.match(b.text) and b.kind is Kind.EXPRESSION:
-        return on.same(a.text, b.text[1:], depth + 1)  # P(1, 2)
+    if Kind.TUPLE in kinds and Kind.EXPRESSION in kinds:  # P(1, 2)
+        bare = [_POINT.sub(r"\1", shape.text) for shape in (a, b)]
+        if bare != [a.text, b.text]:
+            return on.same(*bare, depth + 1)
     if b.kind is Kind.RELATION and MEMBER.match(gold):
         return False  # x \in [0,1] asks for an interval
     if Kind.RELATION in kinds or Kind.UNION in kinds:

@@ -112,7 +112,8 @@ def _same_assignment(
         return False
     if letters(gold[1][-1]) and letters(answer[1][-1]):  # y = x + 1 is x = y - 1
         sides = (gold[0], gold[1][-1]), (answer[0], answer[1][-1])
-        return _solved_otherwise(*sides) or _same_sides(*sides)
+        solved = _solved_otherwise(*sides)
+        return _same_sides(*sides) if solved is None else solved
     return False
 
 
@@ -130,17 +131,20 @@ def _same_values(name: str, gold: str, answer: str, on: Comparison, depth: int) 
     return on.same(" ".join(gold), factors, depth + 1)
 
 
-def _solved_otherwise(gold: tuple[str, str], answer: tuple[str, str]) -> bool:
-    """Return whether each equation makes the other an identity: ``V = IR`` and ``R = V/I``."""
+def _solved_otherwise(gold: tuple[str, str], answer: tuple[str, str]) -> bool | None:
+    """Return whether each equation makes the other an identity: ``V = IR`` and ``R = V/I``.
+
+    ``None`` if that does not decide.
+    """
     sides = [read_expression(side) for side in (*gold, *answer)]
     x, value, y, other = sides
     if x is None or value is None or y is None or other is None or not x.kind == y.kind == "name":
-        return False
+        return None
     try:
         there, back = substituted(other, x.name, value), substituted(value, y.name, other)
     except (UnreadError, ZeroDivisionError):
-        return False
-    return same_function(y, there) is True and same_function(x, back) is True
+        return None
+    return all_of((same_function(y, there), same_function(x, back)))
 
 
 def _may_name(name: str, gold: ParsedAnswer) -> bool:

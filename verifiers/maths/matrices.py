@@ -8,7 +8,8 @@ from .latex import split_terms
 
 _TOKEN = re.compile(
     r"\^(?:\{(?P<raised>-?(?:1|T)|\\top|\\intercal)\}|(?P<bare>T|\\top|\\intercal))"
-    r"|(?P<letter>(?:[A-Z]|\\(?:Lambda|Sigma|Phi|Omega)(?![A-Za-z]))(?![_']))"
+    r"|(?P<letter>(?:[A-Z]|\\(?:Lambda|Sigma|Phi|Omega)(?![A-Za-z]))(?![_'])"
+    r"|[a-z](?=\)?\Z))"  # a vector at the end
     r"|(?P<sign>[()]|\\(?:cdot|times)(?![A-Za-z])|\*| )"
 )
 _FACTOR = re.compile(
@@ -48,6 +49,7 @@ def _is_ordered(product: tuple[_Letter, ...]) -> bool:
     inverted = {letter for letter, turned, _ in product if turned}
     plain = {letter for letter, turned, _ in product if not turned}
     named = inverted and len(ORDERED & (inverted | plain)) > 1
+    named = named or (inverted & ORDERED and any(map(str.islower, plain)))  # A^{-1}b
     signs = named or inverted & plain or any(transposed for *_, transposed in product)
     return len(product) > 1 and bool(signs)
 

@@ -28,6 +28,7 @@ from .envs import (
 from .envs.datasets.library import LIBRARY
 from .envs.datasets.library.data_env import DataEnv
 from .envs.datasets.splits import SAMPLE
+from .naming import found_here
 
 _PREFACE = f"""\
 Every environment with its first task. `assay list ID` prints the whole task, a reply that earns
@@ -66,7 +67,7 @@ def list_command(
             for fault in plugin.faults:
                 say(f"warning: {plugin}: {fault}")
     else:
-        say("\n".join(_section(spec(name))))
+        say("\n".join(_section(spec(found_here(name)))))
 
 
 def _table(specs: Iterable[EnvSpec], plugins: Iterable[Plugin]) -> Table:

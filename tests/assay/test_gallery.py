@@ -1,6 +1,7 @@
 """The gallery says what the code says."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,3 +41,16 @@ def test_one_environment_is_shown_by_its_id() -> None:
     missed = CliRunner().invoke(app, ["list", "assay/AIMEE-v1"])
     assert isinstance(missed.exception, UnknownEnvironment)
     assert "Did you mean assay/AIME-v1" in str(missed.exception)
+
+
+def test_an_environment_of_a_module_in_this_folder_is_shown(tmp_path, monkeypatch) -> None:
+    (tmp_path / "shown_here.py").write_text(
+        "from assay import register_rows\n"
+        "register_rows('shown/Here-v0', [{'q': f'{n}?', 'a': 'b'} for n in range(40)], "
+        "prompt='{q}', reference='a', rubric='Exact', solution='{a}')\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", sys.path[:])
+    shown = CliRunner().invoke(app, ["list", "shown_here:shown/Here-v0"])
+    assert shown.exit_code == 0, shown.exception
+    assert "### shown/Here-v0" in shown.stdout

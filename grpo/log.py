@@ -226,13 +226,9 @@ class MetricsLog:
     Args:
         directory: made if missing.
         resume_step: rows of later steps are dropped: their steps are about to be done again.
-        trackers: names (``tensorboard``, ``wandb``, ``trackio``) or :class:`Tracker` objects.
+        trackers: names that :func:`require_trackers` takes, or :class:`Tracker` objects.
             ``None``: TensorBoard, if it is installed; its files go to ``tensorboard/``.
         config: settings of the run, for trackers that show them.
-
-    Raises:
-        ImportError: a tracker that was asked for by name is not installed.
-        ValueError: there is no tracker of that name.
     """
 
     def __init__(
@@ -243,7 +239,6 @@ class MetricsLog:
         trackers: Sequence[str | Tracker] | None = None,
         config: Mapping[str, Any] | None = None,
     ) -> None:
-        require_trackers(trackers)
         root = Path(directory)
         self._rows = StepLines(root / FILE, resume_step=resume_step)
         self._samples = StepLines(root / SAMPLES, resume_step=resume_step)

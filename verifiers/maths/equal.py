@@ -379,9 +379,9 @@ def _structures(
     if Kind.CONGRUENCE in kinds:
         return same_congruences(a, b, on, depth)
     if Kind.TUPLE in kinds and Kind.EXPRESSION in kinds:  # P(1, 2)
-        bare = [_POINT.sub(r"\1", shape.text) for shape in (a, b)]
-        if bare != [a.text, b.text]:
-            return on.same(*bare, depth + 1)
+        one, other = _POINT.sub(r"\1", a.text), _POINT.sub(r"\1", b.text)
+        if (one, other) != (a.text, b.text):
+            return on.same(one, other, depth + 1)
     if b.kind is Kind.RELATION and MEMBER.match(gold):
         return False  # x \in [0,1] asks for an interval
     if Kind.RELATION in kinds or Kind.UNION in kinds:

@@ -141,7 +141,7 @@ class TrainConfig(GRPOConfig):
     save_every: int = 50
 
     def __post_init__(self) -> None:
-        check(self, RULES | _RULES, _unread(self), _contradictions(self))
+        check(self, TrainConfig, RULES | _RULES, _unread(self), _contradictions(self))
         self.lora()  # which validates its settings
 
     __repr__ = redacted_repr

@@ -125,7 +125,7 @@ class Objective:
     difficulty_slope: float = 10.0
 
     def __post_init__(self) -> None:
-        check(self, RULES, unread(self), _contradictions(self))
+        check(self, Objective, RULES, unread(self), _contradictions(self))
 
     @property
     def upper_clip(self) -> float:
@@ -246,7 +246,7 @@ class GRPOConfig(Objective):
     allow_sample: bool = False
 
     def __post_init__(self) -> None:
-        check(self, RULES, unread(self), contradictions(self))
+        check(self, GRPOConfig, RULES, unread(self), contradictions(self))
 
     def rate(self, step: int) -> float:
         """Return the learning rate of a step, counted from 1."""
@@ -427,17 +427,25 @@ _KINDS: dict[Any, type] = {bool: bool, int: numbers.Integral, float: numbers.Rea
 
 def check(
     o: Objective,
+    settings: type[Objective],
     rules: Mapping[str, Rule],
     unread: Iterable[Unread],
     contradictions: Iterable[str],
 ) -> None:
     """Check types and ranges, then that each setting is read and none contradicts another.
 
+    Args:
+        o: the settings, of a class that may add others.
+        settings: the class whose fields are checked.
+        rules: of its fields, by name.
+        unread: settings that nothing reads.
+        contradictions: messages about settings that exclude each other.
+
     Raises:
         TypeError: a number or a switch is of another type.
         ValueError: another fault, with the remedy.
     """
-    for name, hint in get_type_hints(type(o)).items():
+    for name, hint in get_type_hints(settings).items():
         value = getattr(o, name)
         kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
         if value is None and NoneType in kinds:

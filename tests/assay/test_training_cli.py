@@ -140,7 +140,7 @@ def test_a_run_is_killed_and_goes_on_from_its_directory_alone(
         (["--resume"], "nothing to resume"),
         (["--dual-clip", 1.1], "dual_clip must be above"),
         (["--dtype", "float16"], "--dtype must be 'float32' or 'bfloat16', got 'float16'"),
-        (["--server", "http://127.0.0.1:9"], "set engine to vllm, or leave server at None"),
+        (["--server", "http://127.0.0.1:9"], "leave it at None, or set engine to vllm"),
         (["--engine", "vllm", "--server", "127.0.0.1:9"], "must be an address such as 'http://"),
         (["--engine", "vllm", "--server", "http://127.0.0.1:9"], "Is it running? If not, start it"),
         (

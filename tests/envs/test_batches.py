@@ -138,7 +138,7 @@ def test_a_turn_that_takes_long_keeps_back_only_its_own_batch() -> None:
     assert "3" in [g.task.id for g in groups[17:]]
 
 
-def test_groups_that_wait_are_judged_in_one_batch() -> None:
+def test_groups_that_wait_are_judged_together() -> None:
     class Sized(FunctionVerifier):
         def verify_many(self, replies, references):
             sizes.append(len(replies))
@@ -148,7 +148,7 @@ def test_groups_that_wait_are_judged_in_one_batch() -> None:
     sizes, policy = [], Parrot()
     groups = played(TextEnv(Rows(TASKS), Sized(str.__eq__)), policy, threads=1)
     assert sum(sizes) == 48
-    assert max(sizes) > 30
+    assert len(sizes) < 12  # of 24 groups; how many wait as the first ends is the scheduler's
     assert all(g.episodes[0].completion == g.task.text and g.rewards == (1, 1) for g in groups)
 
 

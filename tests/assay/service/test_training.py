@@ -2,11 +2,11 @@
 
 import pytest
 
-from assay.envs import EnvironmentReward, TRLSpec, register
 from assay.service import RemoteEnv
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
+pytestmark = pytest.mark.slow
 TOKEN = "a-token-of-the-tests-0123456789"
 
 
@@ -23,7 +23,6 @@ def trained(env, pocket, folder):
     return torch.cat([p.detach().flatten() for p in model.parameters()]), rewards
 
 
-@pytest.mark.slow
 def test_a_learner_learns_the_same_from_a_server(start, served, pocket, tmp_path) -> None:
     with start("served/Digit-v0", "--no-access-log") as (url, _):
         env = RemoteEnv(url, TOKEN)
@@ -33,17 +32,3 @@ def test_a_learner_learns_the_same_from_a_server(start, served, pocket, tmp_path
     assert from_afar[1] == at_home[1]
     assert len(from_afar[1]) == 3
     assert torch.equal(from_afar[0], at_home[0])
-
-
-def test_rewards_of_trl_are_the_servers(sums_server) -> None:
-    pytest.importorskip("datasets")
-    register("served/Remote-v0", "assay.service:RemoteEnv")
-    spec = TRLSpec("served/Remote-v0", size=6, env_kwargs={"url": sums_server, "token": TOKEN})
-    rows = spec.train_dataset
-    (reward,) = spec.reward_funcs
-    assert isinstance(reward, EnvironmentReward)
-    right = [str(int(row["prompt"][0]["content"].split()[0]) + 17) for row in rows]
-    found = reward(completions=[*right, "no"], assay_task=[*rows["assay_task"], 1])
-    assert found == [1.0] * 6 + [0.0]
-    reward.env.close()
-    spec._environment.at().close()

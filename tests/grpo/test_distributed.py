@@ -149,6 +149,14 @@ def test_the_run_is_that_of_one_process(pair: Path, single: Learner, form: str) 
                 assert row[name] == pytest.approx(value, rel=1e-4, abs=1e-6), name
 
 
+@pytest.mark.parametrize("form", ["copies", "shards"])
+def test_the_reference_stays_as_the_policy_moves(pair: Path, form: str) -> None:
+    for rank in range(2):
+        assert (
+            json.loads((pair / f"said-{rank}.json").read_text())[f"reference of {form}"] == "kept"
+        )
+
+
 def test_two_save_and_one_goes_on(pair: Path, model_dir: Path, tmp_path: Path) -> None:
     """From checkpoints of two processes, one reaches the weights of one that was never two."""
     whole = run(model_dir, tmp_path / "whole", steps=3)

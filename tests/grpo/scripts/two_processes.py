@@ -53,6 +53,13 @@ def gradients(model_dir: Path, world: World) -> dict[str, torch.Tensor]:
     return found
 
 
+def reference_of(learner: Learner) -> list[tuple[float, ...]]:
+    """What the reference of a learner says of some rows."""
+    rows = [cases.row(prompt, 0, 5, 1.0) for prompt in range(3)]
+    with learner.reference.reading():
+        return [scores.logprobs for scores in learner._updater.read(rows)]
+
+
 class Failing(ScheduledTasks):
     """Its second step asks process 1 for what it cannot give."""
 
@@ -103,7 +110,10 @@ def main() -> None:
     said: dict[str, str] = {}
     for form in ("copies", "shards"):
         of: Any = {"world": world, "shard": form == "shards"}
-        cases.learner(model_dir, out / form, **of).train()
+        learner = cases.learner(model_dir, out / form, **of)
+        before = reference_of(learner)
+        learner.train()
+        said[f"reference of {form}"] = "kept" if reference_of(learner) == before else "moved"
         cases.learner(model_dir, out / f"resumed-{form}", resume=True, **of).train()
         try:
             cases.learner(model_dir, out / f"fails-{form}", rollout=Failing, **of).train()

@@ -220,7 +220,8 @@ class TokenPolicy(ABC):
             not before or not self.longest or len(prompt) + self.max_new_tokens <= self.longest
             for before, prompt in zip(prefixes, prompts, strict=True)
         ]
-        answers = iter(self.answer(list(compress(prompts, room)), list(compress(rows, room))))
+        asked = list(compress(prompts, room)), list(compress(rows, room))
+        answers = iter(self.answer(*asked) if any(room) else ())
         found = []
         for row, prompt, fits in zip(rows, prompts, room, strict=True):
             found.append(next(answers) if fits else Completion("", "length", tuple(prompt)))

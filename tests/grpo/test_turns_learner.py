@@ -148,6 +148,8 @@ def test_an_episode_ends_where_the_model_has_no_room_for_another_turn(pocket: An
     assert len(cut) > 3
     assert all(e.reward in (0.0, 0.5) and len(row_of(e).reply) <= 6 for e in cut)
     assert any(len(e.spans) == 4 for e in episodes)
+    lone = [play(env, asked, [env.task(i)], 1)[0].episodes[0] for i in range(6)]
+    assert any(e.truncated and len(e.spans) == 2 for e in lone)  # and the batch was empty
     model.config.max_position_embeddings = 6
     with pytest.raises(ValueError, match="more than the 6 positions"):  # in the first turn
         play(env, ModelPolicy(model, tokenizer, max_new_tokens=6), [env.task(0)], 2)

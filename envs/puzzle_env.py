@@ -81,7 +81,7 @@ class PuzzleEnv(TextEnv):
 
 def _task(rng: np.random.Generator, /, kind: type[PuzzleEnv], *, level: int, think: bool) -> Task:
     text, reference, answer = kind.puzzle(rng, level)
-    answer = answer or kind.verifier().winning_reply(reference) or ""
+    answer = answer or kind.verifier().oracle_reply(reference) or ""
     how = THINK if think else "Write only the answer."
     solution = thought("I work it out step by step.", answer) if think else answer
     return Task(f"{text}\n{how}", reference, "", {"level": level}, solution)

@@ -177,7 +177,7 @@ class TextEnv(gym.Env[str, str]):
         environment (:func:`~assay.envs.check`): it sees all of ``state``, as no policy does.
         """
         if state.task.solution is None and self.max_turns == 1:
-            return self.rubric.winning_reply(state.task.reference)
+            return self.rubric.oracle_reply(state.task.reference)
         return state.task.solution
 
     # -- episodes side by side -----------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Literal
@@ -37,7 +38,7 @@ class Result:
         cpu_s: CPU seconds it used.
         wall_s: wall-clock seconds it took.
         memory_mib: peak resident memory of its largest process, MiB.
-        strays: processes it left behind, all killed.
+        orphans: processes it left behind, all killed.
         attempts: runs it took to get this result; more than one after a fault of the sandbox,
             none if the program's text is larger than half of its memory.
         backend: ``docker`` or ``bwrap``, or ``process (UNSAFE)``.
@@ -56,7 +57,7 @@ class Result:
     cpu_s: float = 0.0
     wall_s: float = 0.0
     memory_mib: float = 0.0
-    strays: int = 0
+    orphans: int = 0
     attempts: int = 1
     backend: str = ""
     image: str = ""
@@ -64,6 +65,13 @@ class Result:
     reason: str = ""
     stdout_truncated: bool = False
     stderr_truncated: bool = False
+
+    @property
+    def strays(self) -> int:
+        """``orphans`` under its name of 0.2."""
+        message = "Result.strays is called orphans; the former name goes with the next version"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return self.orphans
 
     def to_json(self) -> dict[str, Any]:
         """Return a dict of plain JSON values."""

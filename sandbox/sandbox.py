@@ -24,7 +24,7 @@ from .errors import SandboxUnavailable
 from .grading.checks import calls_check, calls_data, stdio_check, tests_check, tests_data
 from .grading.outcome import run_result
 from .grading.problem import problem_fault, problem_language, tests_of
-from .grading.prompt import assembled
+from .grading.prompt import assemble_program
 from .languages.compiled import Compiler, run_compiled_or_script
 from .languages.language import PYTHON, ProgrammingLanguage, find_language
 from .limits import Limits
@@ -369,7 +369,7 @@ class Sandbox(BatchMixin):
                 language=problem_language(problem),
                 limits=limits,
             )
-        code = assembled(code, prompt, problem.get("entry_point"))
+        code = assemble_program(code, prompt, problem.get("entry_point"))
         if "calls" in problem:
             calls = problem["calls"]
             cases = [(arguments, result) for arguments, result in calls["cases"]]

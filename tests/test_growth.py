@@ -23,7 +23,7 @@ from assay.envs.tools.calls import read_calls
 from assay.sandbox import Limits, problem_from_row
 from assay.sandbox.backends.slot import Reply
 from assay.sandbox.grading import checks, compare
-from assay.sandbox.grading.prompt import assembled
+from assay.sandbox.grading.prompt import assemble_program
 from assay.sandbox.result import Result, RunStatus
 from assay.service import schemas, websocket
 from assay.verifiers import Code, Math
@@ -152,7 +152,7 @@ def others(_):
         "check_stdio, one long word": lambda t: compare.same_output(f"{t.strip()}x", "1", 1e-6),
         "same_lines": lambda text: compare.same_lines(text, text[::-1]),
         "tests": lambda t: checks.tests_check(printed(json.dumps({"test": t}) + "\n"), Limits()),
-        "assembled": lambda text: assembled(text, 'def f():\n    """Do."""\n', "f"),
+        "assembled": lambda text: assemble_program(text, 'def f():\n    """Do."""\n', "f"),
         "row of tests": lambda text: problem_from_row({"tests": text}),
         "row of cases": lambda text: problem_from_row({"input_output": text}),
         "tools' calls": lambda text: read_calls(text, ("f", "word"), tuple(WAYS)),

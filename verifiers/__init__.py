@@ -60,10 +60,21 @@ from .puzzles.word_ladder import WordLadder as WordLadder
 from .puzzles.zebra import Zebra as Zebra
 from .rubric import Rubric as Rubric
 from .short_answer import ShortAnswer as ShortAnswer
+from .text.extract import format_answer as format_answer
 from .verdict import Status as Status
 from .verdict import Verdict as Verdict
 from .verifier import FunctionVerifier as FunctionVerifier
 from .verifier import Verifier as Verifier
-from .winning import given_as as given_as
 
 __all__ = sorted(n for n, v in globals().items() if n[0] != "_" and not isinstance(v, _Module))
+
+
+def __getattr__(name: str) -> object:
+    """Find a name of 0.2 under its present one."""
+    if name != "given_as":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import warnings
+
+    message = "given_as is called format_answer; the former name goes with the next version"
+    warnings.warn(message, DeprecationWarning, stacklevel=2)
+    return format_answer

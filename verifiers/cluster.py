@@ -67,9 +67,9 @@ class RayVerifier(Verifier):
         """Delegate to the verifier, in this process."""
         return self.verifier.check_reference(reference)
 
-    def winning_reply(self, reference: Any) -> str | None:
+    def oracle_reply(self, reference: Any) -> str | None:
         """Delegate to the verifier."""
-        return self.verifier.winning_reply(reference)
+        return self.verifier.oracle_reply(reference)
 
     def to_json(self) -> dict[str, Any]:
         """Return the verifier's own options: where it runs changes no score."""

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 from unicodedata import normalize
 
-from .text.extract import check_rules, final_answer
+from .text.extract import check_rules, final_answer, format_answer
 from .text.thought import UNCLOSED, after_thinking
 from .verdict import Verdict
 from .verifier import Verifier
-from .winning import given_as
 
 
 class Exact(Verifier):
@@ -32,7 +31,7 @@ class Exact(Verifier):
         1.0
     """
 
-    quick = True
+    is_cheap = True
 
     def __init__(
         self,
@@ -71,9 +70,9 @@ class Exact(Verifier):
             return f"a reference must be a string, got {type(reference).__name__}"
         return None if reference.strip() else "the reference is empty, so nothing can match it"
 
-    def winning_reply(self, reference: Any) -> str | None:
+    def oracle_reply(self, reference: Any) -> str | None:
         """Return the reference in the form of the first rule."""
-        return given_as(str(reference), self.extract)
+        return format_answer(str(reference), self.extract)
 
     def _plain(self, text: str) -> str:
         text = text if self.whitespace else " ".join(text.split())

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from string import ascii_uppercase
 from typing import Any
 
-from .shown import safe_repr
 from .text.labels import without_choice_label
 from .text.markup import strip_markup
 from .text.read_answer import read_answer
+from .validation import safe_repr
 from .verdict import Verdict
 from .verifier import Verifier
 
@@ -80,7 +80,7 @@ class MultipleChoice(Verifier):
             return f"the answer has a letter twice: {safe_repr(answer)}"
         return _fault_of_options(reference["options"], letters) if "options" in reference else None
 
-    def winning_reply(self, reference: Any) -> str | None:
+    def oracle_reply(self, reference: Any) -> str | None:
         """Return the letter, or all of them."""
         return f"The answer is {', '.join(sorted(_wanted(reference)))}."
 

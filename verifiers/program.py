@@ -21,7 +21,7 @@ from ..sandbox import (
     problem_fault,
 )
 from ..sandbox.grading.problem import problem_language, size_fault
-from ..sandbox.grading.prompt import assembled
+from ..sandbox.grading.prompt import assemble_program
 from .memo import Memo
 from .text.fences import find_program
 from .verdict import Status, Verdict
@@ -202,7 +202,8 @@ class _Batch:
                 code, reference, stop_at_first=stop, limits=self.code.limits
             )
             prompt = reference.get("prompt") or ""
-            verdict = self._verdict(assembled(code, prompt, reference.get("entry_point")), check)
+            whole = assemble_program(code, prompt, reference.get("entry_point"))
+            verdict = self._verdict(whole, check)
         except SandboxError as error:
             if isinstance(error, SandboxUnavailable):
                 self._cause = str(error)

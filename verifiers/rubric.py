@@ -111,13 +111,13 @@ class Rubric(Verifier):
                 return f"{name}: {fault}"
         return None
 
-    def winning_reply(self, reference: Any) -> str | None:
-        """Return a part's winning reply that earns full marks, bare or as a thought and an answer.
+    def oracle_reply(self, reference: Any) -> str | None:
+        """Return a part's oracle reply that earns full marks, bare or as a thought and an answer.
 
         With a gate, the gate's.
         """
         heads = [self.gate] if self.gate is not None else list(self.parts)
-        known = [self.parts[name].winning_reply(reference) for name in heads]
+        known = [self.parts[name].oracle_reply(reference) for name in heads]
         bare = [reply for reply in known if reply is not None]
         answers = [r if r.startswith("<answer>") else f"<answer>{r}</answer>" for r in bare]
         tagged = [f"<think>I work it out.</think>{answer}" for answer in answers]

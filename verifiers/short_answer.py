@@ -7,10 +7,10 @@ import unicodedata
 from collections import Counter
 from typing import Any, Literal
 
-from .shown import safe_repr
 from .text.answer import MAX_ANSWER
 from .text.markup import strip_markup
 from .text.read_answer import read_answer
+from .validation import safe_repr
 from .verdict import Verdict
 from .verifier import Verifier
 
@@ -74,7 +74,7 @@ class ShortAnswer(Verifier):
                 return f"an answer needs a letter or a digit, got {safe_repr(answer)}"
         return None
 
-    def winning_reply(self, reference: Any) -> str | None:
+    def oracle_reply(self, reference: Any) -> str | None:
         """Return the first known answer."""
         return f"<answer>{_known(reference)[0]}</answer>"
 

@@ -7,16 +7,18 @@ import inspect
 import json
 import math
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from ..sandbox.redaction import redact
 from .exits import reraise_termination
 from .nearest import did_you_mean
-from .shown import safe_repr
+from .validation import safe_repr
 from .verdict import Status, Verdict
 
 _KINDS: dict[Any, type[Verifier]] = {}
+_FORMER = {"winning_reply": "oracle_reply", "quick": "is_cheap"}  # names of 0.2
 
 
 class Verifier:
@@ -32,7 +34,7 @@ class Verifier:
         judges_form: whether only the form of a reply counts, whatever the reply says in that form.
             An audit then tries no near misses, hedges or lists of answers.
         many_answers: whether one answer may be right for several tasks, as of many.
-        quick: whether judging takes a time in proportion to the reply's length, microseconds a
+        is_cheap: whether judging takes a time in proportion to the reply's length, microseconds a
             hundred characters, in this process, and waits for nothing. A server then judges short
             replies without a thread. It is not inherited: each class says so of its own code.
         score_range: the lowest and the highest score. A score outside it is ``verifier_error``.
@@ -41,7 +43,7 @@ class Verifier:
     score_range: tuple[float, float] = (0.0, 1.0)
     judges_form: bool = False
     many_answers: bool = False
-    quick: bool = False
+    is_cheap: bool = False
 
     def judge(self, reply: str, reference: Any) -> Verdict:
         """Judge one reply. An exception raised here becomes ``verifier_error``, never 0.0."""
@@ -89,7 +91,7 @@ class Verifier:
         faults = ((k, self.check_reference(gold)) for k, gold in enumerate(references))
         return {k: fault for k, fault in faults if fault is not None}
 
-    def winning_reply(self, reference: Any) -> str | None:
+    def oracle_reply(self, reference: Any) -> str | None:
         """Return a reply that earns full marks, if the reference determines one.
 
         No policy sees it: an audit holds the verifier to it.
@@ -136,6 +138,17 @@ class Verifier:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         _KINDS[cls.__qualname__] = cls
+        for old, new in _FORMER.items():
+            if old in vars(cls):
+                setattr(cls, new, vars(cls)[old])
+                _warn_former(f"{cls.__qualname__}.{old}", new)
+
+    def __getattr__(self, name: str) -> Any:
+        """Find an attribute under its former name."""
+        if name in _FORMER:
+            _warn_former(name, _FORMER[name])
+            return getattr(self, _FORMER[name])
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __eq__(self, other: object) -> bool:
         """Return whether both are of one class with the same options."""
@@ -213,6 +226,11 @@ def isolated_verdicts(
             first = isolated_verdicts(verifier, replies[:half], references[:half])
             return first + isolated_verdicts(verifier, replies[half:], references[half:])
         return [Verdict.from_error(error)] * len(replies)
+
+
+def _warn_former(old: str, new: str) -> None:
+    message = f"{old} is called {new}; the former name goes with the next version"
+    warnings.warn(message, DeprecationWarning, stacklevel=3)
 
 
 class FunctionVerifier(Verifier):

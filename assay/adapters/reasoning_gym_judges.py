@@ -31,7 +31,7 @@ class _Same(Verifier):
             return Verdict.correct("equal", extracted=found.text)
         return Verdict.wrong("not the known answer", extracted=found.text)
 
-    def winning_reply(self, reference: Any) -> str | None:
+    def oracle_reply(self, reference: Any) -> str | None:
         """Return the known answer in its tags."""
         return tagged(str(reference))
 
@@ -195,7 +195,7 @@ class PackageScorer(Verifier):
         share = max(paid, 0.0) if self.partial and paid == paid else 0.0
         return Verdict.wrong(f"{self.name} pays {paid:.3f}", score=share, extracted=found.text)
 
-    def winning_reply(self, reference: Any) -> str | None:
+    def oracle_reply(self, reference: Any) -> str | None:
         """Return the known answer, if any."""
         return None if reference["answer"] is None else tagged(str(reference["answer"]))
 

@@ -15,7 +15,7 @@ import httpx
 
 from ..sandbox.redaction import redact
 from ..verifiers import Status, Verdict
-from ..verifiers.shown import safe_repr
+from ..verifiers.validation import safe_repr
 from .limits import too_long
 from .schemas import HEADER, PROTOCOL
 

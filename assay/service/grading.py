@@ -138,11 +138,11 @@ class Grader:
         self._one_by_one = respond and kind.respond_many is TextEnv.respond_many
         names = (*OWN, "_take")
         own = any(getattr(kind, name) is not getattr(TextEnv, name) for name in names)
-        self._quick = not own and _is_quick(env.rubric)
+        self._cheap = not own and _is_cheap(env.rubric)
 
-    def is_quick(self, replies: Sequence[str]) -> bool:
+    def is_cheap(self, replies: Sequence[str]) -> bool:
         """Return whether these replies are judged sooner than a thread begins."""
-        return self._quick and len(replies) <= FEW and sum(map(len, replies)) <= 4096
+        return self._cheap and len(replies) <= FEW and sum(map(len, replies)) <= 4096
 
     def take(self, requests: list[list[PendingStep]]) -> list[list[Outcome]]:
         """Take the steps of several requests, and judge all that is over in one batch."""
@@ -178,7 +178,7 @@ class Grader:
         if not played(env):
             reply = env.solve(env.begin(task)) or ""
             return env.rubric.verify(reply, task.reference).score is not None
-        winning = env.rubric.winning_reply(task.reference)
+        winning = env.rubric.oracle_reply(task.reference)
         if winning is not None and env.rubric.verify(winning, task.reference).score is None:
             return False
         if task.solution is None and type(env).solve is TextEnv.solve:
@@ -300,9 +300,9 @@ def _finite(reward: float | None) -> float | None:
     return None if reward is None or not math.isfinite(reward) else float(reward)
 
 
-def _is_quick(verifier: Verifier) -> bool:
+def _is_cheap(verifier: Verifier) -> bool:
     """Return whether a verifier's very class says so, not one that it is derived from."""
     if type(verifier) is Rubric:
         parts: Iterable[Verifier] = verifier.parts.values()
-        return all(map(_is_quick, parts))
-    return bool(vars(type(verifier)).get("quick"))
+        return all(map(_is_cheap, parts))
+    return bool(vars(type(verifier)).get("is_cheap"))

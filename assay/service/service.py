@@ -126,7 +126,7 @@ class EnvironmentService:
                 )
             golds = await self._found(weight, lambda: [t.reference for t, _ in self._find(keys)])
         work = asked.replies, golds or []
-        if keys is not None and self._grader.is_quick(asked.replies):
+        if keys is not None and self._grader.is_cheap(asked.replies):
             verdicts = self._grader.score([work])[0]
         else:  # a client's own references may be of any length
             verdicts = await self.queue.run(weight, lambda: self._scores.put(work))
@@ -286,7 +286,7 @@ class EnvironmentService:
             turns.add_done_callback(settle)
             return turns
 
-        if not self._grader.is_quick([step.reply for step in taken]):
+        if not self._grader.is_cheap([step.reply for step in taken]):
             await self.queue.run(len(taken), begin)
             return
         work: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()

@@ -134,12 +134,12 @@ class Context:
 
     def known_winners(self, task: Task) -> list[str]:
         """Return what should earn full marks: the task's solution, and the verifier's own."""
-        own = self.rubric.winning_reply(task.reference)
+        own = self.rubric.oracle_reply(task.reference)
         return list(dict.fromkeys(r for r in (task.solution, own) if r is not None))
 
     @cached_property
     def winners(self) -> dict[str, str]:
-        """A winning reply by the id of its task."""
+        """A oracle reply by the id of its task."""
         trials = [
             Trial(task, "a known answer", reply)
             for task in self.tasks
@@ -153,7 +153,7 @@ class Context:
 
     @cached_property
     def won(self) -> list[tuple[Task, str]]:
-        """The tasks of the sample with a winning reply.
+        """The tasks of the sample with a oracle reply.
 
         Raises:
             NotChecked: there is none.

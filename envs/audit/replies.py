@@ -63,7 +63,7 @@ def taken_back(answer: str, other: str, winner: str) -> Iterator[tuple[str, str]
 
 
 def in_thought(winner: str) -> Iterator[tuple[str, str]]:
-    """Yield the winning reply as a thought, which nothing follows that answers."""
+    """Yield the oracle reply as a thought, which nothing follows that answers."""
     said = re.sub(r"</?think>", "", winner)
     yield "the known answer in a thought", f"<think>\n{said}\n</think>"
     yield "the known answer in a thought", f"<think>{said}</think>\n\nI do not know."
@@ -245,7 +245,7 @@ _ODD = (
 
 
 def mutated(winner: str, rng: random.Random) -> str:
-    """Return a winning reply with one to four small harms done to it."""
+    """Return a oracle reply with one to four small harms done to it."""
     text = winner
     for _ in range(rng.randint(1, 4)):
         a, b = sorted(rng.randrange(len(text) + 1) for _ in range(2))
@@ -299,7 +299,7 @@ PATHOLOGICAL = tuple(
 
 
 def bare(reply: str) -> str:
-    """Return what a winning reply says, without its tags, box or fence."""
+    """Return what a oracle reply says, without its tags, box or fence."""
     for pattern in (
         r"(?s).*<answer>(.*)</answer>\s*",
         r"(?s).*?\\boxed\{(.*)\}[^{}]*",

@@ -36,7 +36,7 @@ def gold(context: Context) -> Outcome:
         for reply in context.known_winners(task)
     ]
     if not trials:
-        raise NotChecked("no winning reply is known: give the tasks a solution")
+        raise NotChecked("no oracle reply is known: give the tasks a solution")
     failures = []
     for trial, verdict in zip(trials, context.harness.judge(trials), strict=True):
         if verdict is None:

@@ -299,7 +299,7 @@ def _warn_of_contradictions(judge: Verifier, tasks: Sequence[Task]) -> None:
     found: list[str] = []
     for task in tasks:
         known = first.setdefault(task.text, task)
-        wins = None if known.reference == task.reference else judge.winning_reply(known.reference)
+        wins = None if known.reference == task.reference else judge.oracle_reply(known.reference)
         if wins is not None and judge.verify(wins, task.reference).status is Status.INCORRECT:
             found.append(f"{known.id} and {task.id}")
     if found:

@@ -97,7 +97,7 @@ class Reply:
     cpu_s: float
     memory_mib: float
     oom: bool
-    strays: int
+    orphans: int
     clean: bool
     outputs: tuple[bytes, bytes, bytes]
     cut: tuple[bool, bool, bool] = (False, False, False)
@@ -213,7 +213,7 @@ class Slot:
                 cpu_s=_seconds(facts["cpu_s"]),
                 memory_mib=_count(facts["rss_kib"]) / 1024,
                 oom=facts["oom"] is True,
-                strays=_count(facts["strays"]),
+                orphans=_count(facts["orphans"]),
                 clean=facts["clean"] is True,
                 outputs=(b"", b"", b""),
                 cut=_flags(facts["cut"]),

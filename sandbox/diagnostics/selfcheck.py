@@ -158,6 +158,6 @@ def _processes(sandbox: ProgramRunner, limits: Limits) -> CheckResult:
 def _left_behind(sandbox: ProgramRunner, limits: Limits) -> CheckResult:
     left = sandbox.run(_program("leave"), limits=limits)
     seen = sandbox.run(_program("look"), limits=limits)
-    fine = seen.stdout == "[]\n[]\n" and left.status is RunStatus.OK and left.strays == 1
+    fine = seen.stdout == "[]\n[]\n" and left.status is RunStatus.OK and left.orphans == 1
     said = "no file, and no process: the one that was left was killed" if fine else _said(seen)
     return CheckResult("left behind", fine, said, "" if fine else _BROKEN)

@@ -22,7 +22,7 @@ def run_result(reply: Reply, limits: Limits) -> Result:
         cpu_s=reply.cpu_s,
         wall_s=reply.wall_s,
         memory_mib=reply.memory_mib,
-        strays=reply.strays,
+        orphans=reply.orphans,
         reason=reason,
         stdout_truncated=reply.cut[0],
         stderr_truncated=reply.cut[1],

@@ -27,7 +27,7 @@ from ..languages.language import PYTHON, ProgrammingLanguage, find_language
 from ..limits import Limits
 from ..pool.dispatch import input_fault
 from .checks import calls_data, tests_data
-from .prompt import helpers, joined
+from .prompt import join_lines, prompt_helpers
 
 _KINDS = ("tests", "stdio", "calls")
 _BESIDE = {
@@ -42,7 +42,7 @@ def tests_of(problem: Mapping[str, Any]) -> tuple[str, str]:
     prompt, entry_point = problem.get("prompt") or "", problem.get("entry_point")
     setup = problem.get("setup") or ""
     if prompt and entry_point is not None:
-        setup = joined(helpers(prompt, entry_point, problem["tests"]), setup)
+        setup = join_lines(prompt_helpers(prompt, entry_point, problem["tests"]), setup)
     return problem["tests"], setup
 
 

@@ -12,7 +12,7 @@ from ..guest.suite import SHARED
 _FUTURE = re.compile(r"^from +__future__ +import +(?:\([^)]{0,999}\)|[^\n(]*)\n?", re.MULTILINE)
 
 
-def assembled(code: str, prompt: str, entry_point: str | None) -> str:
+def assemble_program(code: str, prompt: str, entry_point: str | None) -> str:
     """Return the whole program: the prompt continued, or what stands before the function."""
     if not prompt:
         return code
@@ -20,12 +20,12 @@ def assembled(code: str, prompt: str, entry_point: str | None) -> str:
     future = "".join(f"{found.strip()}\n" for found in _FUTURE.findall(code))
     code = _FUTURE.sub("", code) if future else code
     if entry_point is None or not _definition(entry_point).search(code):
-        return future + joined(prompt, code)
-    return future + joined(_before(prompt, entry_point), code)
+        return future + join_lines(prompt, code)
+    return future + join_lines(_before(prompt, entry_point), code)
 
 
 @functools.lru_cache(maxsize=4096)
-def helpers(prompt: str, entry_point: str, tests: str) -> str:
+def prompt_helpers(prompt: str, entry_point: str, tests: str) -> str:
     """Return what the tests need of the prompt, if they use a function that it defines.
 
     It is the tests' own then: a program could bring a function of that name which agrees with
@@ -51,7 +51,7 @@ def helpers(prompt: str, entry_point: str, tests: str) -> str:
     return ast.unparse(ast.Module(kept, [])) if used & defined else ""
 
 
-def joined(before: str, after: str) -> str:
+def join_lines(before: str, after: str) -> str:
     """Join two texts, the second on a line of its own."""
     return before + ("" if not before or before.endswith("\n") else "\n") + after
 

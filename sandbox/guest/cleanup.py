@@ -103,7 +103,7 @@ def kill_all(
     processes: list[int],
     tree: ProcessTree | None = None,
 ) -> int:
-    """Kill and reap every process but this one; say how many were strays.
+    """Kill and reap every process but this one; say how many were orphans.
 
     One signal reaches them all at once, so a fork bomb cannot outrun it. The exit codes of
     ``processes`` go to ``exits``, their CPU seconds and largest resident KiB to ``usage``.
@@ -113,12 +113,12 @@ def kill_all(
     ended = {pid for pid in processes if _has_ended(pid)}
     if tree is None:
         _kill_everything()
-    strays = 0
+    orphans = 0
     while True:
         try:
             pid, status, used = os.wait4(-1, 0 if tree is None else os.WNOHANG)
         except ChildProcessError:
-            return strays
+            return orphans
         if pid == 0 and tree is not None:
             tree.kill()
             time.sleep(0.0005)
@@ -128,7 +128,7 @@ def kill_all(
         if pid in ended:
             exits[pid] = os.waitstatus_to_exitcode(status)
         elif pid not in processes and os.WIFSIGNALED(status):
-            strays += 1  # one that had ended, and that nobody waited for, is none
+            orphans += 1  # one that had ended, and that nobody waited for, is none
 
 
 def _kill_everything() -> None:

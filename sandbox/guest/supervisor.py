@@ -130,7 +130,7 @@ class Supervisor:
         settle(processes, end)
         exits: dict[int, int] = {}
         usage = {"cpu": 0.0, "rss": 0}
-        strays = kill_all(exits, usage, processes, self.tree)
+        orphans = kill_all(exits, usage, processes, self.tree)
         for capture in captures:
             while not (capture.over or capture.ended) and capture.move():
                 pass
@@ -148,7 +148,7 @@ class Supervisor:
             "cpu_s": max(usage["cpu"], self.clock.used() - CLOCKS_DIFFER),
             "rss_kib": usage["rss"],
             "oom": self.tree is None and killed,
-            "strays": strays,
+            "orphans": orphans,
             "clean": self.files.wipe(uids) and self._is_unharmed(),
             "sizes": [capture.kept for capture in captures],
             "cut": [capture.over for capture in captures],

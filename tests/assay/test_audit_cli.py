@@ -25,7 +25,7 @@ class Shout(Verifier):
         right = reply == (reference.upper() if self.loud else reference)
         return Verdict.correct() if right else Verdict.wrong("not that")
 
-    def winning_reply(self, reference):
+    def oracle_reply(self, reference):
         return reference.upper() if self.loud else reference
 
 def build(split="train", seed=0):

@@ -30,7 +30,7 @@ def test_answers_win_in_every_form(level: int) -> None:
                 puzzle.answer,
                 f"<answer>{puzzle.answer}</answer>",
                 f"```\n{puzzle.answer}\n```",
-                verifier.winning_reply(puzzle.reference),
+                verifier.oracle_reply(puzzle.reference),
             ):
                 assert verifier.verify(reply, puzzle.reference).score == 1.0, puzzle
 

@@ -2,7 +2,7 @@
 
 The programs are in the folder ``attacks``, several to a file. Each begins with ``### its name``;
 comments under that say how it may end (``# ends:``, ok by default) and how many processes it
-leaves (``# strays:``). A program prints ``GOT`` before whatever it was able to get. All begin
+leaves (``# orphans:``). A program prints ``GOT`` before whatever it was able to get. All begin
 with the lines of ``prelude.txt``.
 """
 
@@ -36,13 +36,13 @@ class Attack:
         name: what it does.
         code: the program.
         ends: statuses it may have.
-        strays: processes it leaves, where that is known.
+        orphans: processes it leaves, where that is known.
     """
 
     name: str
     code: str
     ends: frozenset[str]
-    strays: int | None
+    orphans: int | None
 
 
 def read_attacks() -> Iterator[Attack]:
@@ -50,10 +50,10 @@ def read_attacks() -> Iterator[Attack]:
     for path in sorted(FOLDER.glob("*.txt")):
         for text in re.split(r"^### ", path.read_text("utf-8"), flags=re.MULTILINE)[1:]:
             name, _, code = text.partition("\n")
-            marks = dict(re.findall(r"^# (ends|strays): (.*)$", code, re.MULTILINE))
-            strays = int(marks["strays"]) if "strays" in marks else None
+            marks = dict(re.findall(r"^# (ends|orphans): (.*)$", code, re.MULTILINE))
+            orphans = int(marks["orphans"]) if "orphans" in marks else None
             ends = frozenset(marks.get("ends", "ok").split())
-            yield Attack(f"{path.stem}: {name}", code, ends, strays)
+            yield Attack(f"{path.stem}: {name}", code, ends, orphans)
 
 
 ATTACKS = list(read_attacks())
@@ -86,8 +86,8 @@ def withstand(box: Sandbox, attack: Attack) -> None:
     result = box.run(PRELUDE + attack.code, limits=limits)
     assert "GOT" not in result.stdout, result.stdout
     assert result.status.value in attack.ends, result
-    if attack.strays is not None:
-        assert result.strays >= attack.strays  # one more may be about to leave
+    if attack.orphans is not None:
+        assert result.orphans >= attack.orphans  # one more may be about to leave
     after = look(box)
     if result.status is RunStatus.MEMORY:
         # The kernel may take process 1 as well, or keep what it has not freed yet: a new slot.

@@ -263,7 +263,7 @@ def test_nothing_of_an_attack_is_left(box: Sandbox, attack: str) -> None:
     assert result.status.value in program["ends"], result
     if "left" in attack:
         assert result.status is RunStatus.OK
-        assert result.strays == (2 if "children" in attack else 0)
+        assert result.orphans == (2 if "children" in attack else 0)
 
 
 def test_the_guest_cannot_be_read_stopped_or_spoken_for(box: Sandbox) -> None:

@@ -161,19 +161,19 @@ def test_what_a_program_started_ends_and_nothing_else(
 ) -> None:
     found = unsafe.run(DAEMONS)
     *pids, folder = found.stdout.split()
-    assert (found.status, found.strays, len(pids)) == (RunStatus.OK, 3, 3)
+    assert (found.status, found.orphans, len(pids)) == (RunStatus.OK, 3, 3)
     assert not [pid for pid in pids if os.path.exists(f"/proc/{pid}")]
     assert os.listdir(folder) == []
-    assert unsafe.run("print(1)").strays == 0
+    assert unsafe.run("print(1)").orphans == 0
 
 
 def test_a_fork_bomb_ends(unsafe: Sandbox, bystander: subprocess.Popen[bytes]) -> None:
     found = unsafe.run(BOMB, limits=Limits(cpu_s=1.0, wall_s=20.0, memory_mib=128, pids=24))
     assert found.status is RunStatus.TIMEOUT
     # Its processes wake those that were stopped, so it may take several rounds to kill them all.
-    assert found.strays >= 1
+    assert found.orphans >= 1
     after = unsafe.run("print(1)")
-    assert (after.stdout, after.strays, after.attempts) == ("1\n", 0, 1)
+    assert (after.stdout, after.orphans, after.attempts) == ("1\n", 0, 1)
 
 
 def test_closing_leaves_no_folder() -> None:
@@ -239,7 +239,7 @@ limits = Limits(cpu_s=1.0, wall_s=20.0, memory_mib=128, pids=24)
 with Sandbox(backend="process", unsafe=True, slots=1, limits=limits) as box:
     for code in {programs!r}:
         result = box.run(code)
-        print(result.status.value, result.strays, result.attempts, *result.stdout.split())
+        print(result.status.value, result.orphans, result.attempts, *result.stdout.split())
 """
 
 MOVES_ITS_FOLDER_AWAY = """

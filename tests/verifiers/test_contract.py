@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import assay.verifiers
-from assay.sandbox import Sandbox
+from assay.sandbox import Result, RunStatus, Sandbox
 from assay.verifiers import (
     Code,
     Exact,
@@ -314,3 +314,21 @@ def test_verdicts_stay_frozen_and_take_what_they_did() -> None:
         Verdict(Status.CORRECT, None)
     with pytest.raises(ValueError, match="does not go with score"):
         Verdict(Status.BAD_GOLD, 0.0)
+
+
+def test_names_of_the_version_before_work_with_a_warning() -> None:
+    with pytest.warns(DeprecationWarning, match="called oracle_reply"):
+
+        class Written(Verifier):
+            def winning_reply(self, reference: Any) -> str:
+                return f"so {reference}"
+
+    assert Written().oracle_reply(3) == "so 3"
+    with pytest.warns(DeprecationWarning, match="called is_cheap"):
+        assert not Written().quick
+    with pytest.warns(DeprecationWarning, match="called oracle_reply"):
+        assert Exact().winning_reply("7") == "7"
+    with pytest.warns(DeprecationWarning, match="called format_answer"):
+        assert assay.verifiers.given_as("7", ["hash"]) == "#### 7"
+    with pytest.warns(DeprecationWarning, match="called orphans"):
+        assert Result(RunStatus.OK, orphans=2).strays == 2

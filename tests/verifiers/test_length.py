@@ -123,7 +123,7 @@ def test_cosine_leaves_faults_alone_and_survives_json() -> None:
     half = shaped.verify(r"\boxed{4} <answer>5</answer>", "4")
     assert half.score == pytest.approx(0.5 * (0.5 + 0.5))
     assert shaped.verify(r"\boxed{4}", {"no": "text"}).status is Status.BAD_GOLD
-    assert CosineLength(BOXED, most=9, free=3).winning_reply("4") == r"\boxed{4}"
+    assert CosineLength(BOXED, most=9, free=3).oracle_reply("4") == r"\boxed{4}"
 
 
 PROSE = (

@@ -59,7 +59,7 @@ def test_winning_replies_win_and_need_each_of_their_lines(
     )
     if verifier.check_reference(None) is not None:
         return
-    winner = str(verifier.winning_reply(None))
+    winner = str(verifier.oracle_reply(None))
     assert verifier.verify(winner, None).score == 1.0
     last = winner.rstrip().rpartition("\n")[0]
     assert verifier.verify(last, None).score == 0.0

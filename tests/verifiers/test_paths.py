@@ -110,7 +110,7 @@ def maze_spellings(grid: list[str], walk: str) -> list[str]:
 
 @pytest.mark.parametrize("grid", MAZES)
 def test_a_walk_wins_in_every_spelling_and_loses_with_a_move_changed(grid) -> None:
-    walk = Maze().winning_reply({"grid": grid})
+    walk = Maze().oracle_reply({"grid": grid})
     for reply in maze_spellings(grid, walk):
         assert score(Maze(), reply, {"grid": grid}) == 1.0, reply
     for at in range(len(walk)):
@@ -179,7 +179,7 @@ def test_any_arrangement_is_reached_by_the_winning_reply(disks, pegs) -> None:
     for _ in range(5):
         start, goal = (tuple(rng.randrange(pegs) for _ in range(disks)) for _ in range(2))
         reference = {"start": pegs_of(start, pegs), "goal": pegs_of(goal, pegs)}
-        reply = Hanoi().winning_reply(reference)
+        reply = Hanoi().oracle_reply(reference)
         assert score(Hanoi(), reply, reference) == 1.0
         moves = [("ABCDEF".index(m[0]), "ABCDEF".index(m[-1])) for m in reply.split(", ")]
         assert wins_hanoi(start, goal, moves)
@@ -271,7 +271,7 @@ def test_every_colouring_of_every_small_graph() -> None:
             assert (fault is None) == right, (reply, chosen)
         assert (Colouring().check_reference(reference) is None) == (proper > 0)
         if proper:
-            assert score(Colouring(), Colouring().winning_reply(reference), reference) == 1.0
+            assert score(Colouring(), Colouring().oracle_reply(reference), reference) == 1.0
 
 
 def test_the_search_for_a_colouring_agrees_with_all_of_them() -> None:
@@ -383,7 +383,7 @@ def test_of_all_lists_of_vertices_those_that_visit_all_once_win(cycle, directed)
             back = f"{'-'.join(p)}-{p[0]}"
             assert score(HamiltonianPath(), back, reference) == float(cycle and p in winners)
             assert score(HamiltonianPath(), "-".join(p[:4]), reference) == 0.0
-        reply = HamiltonianPath().winning_reply(reference)
+        reply = HamiltonianPath().oracle_reply(reference)
         assert score(HamiltonianPath(), reply, reference) == 1.0
     assert found > 2
 
@@ -434,7 +434,7 @@ def test_half_of_all_boards_can_be_solved() -> None:
     for board in sorted(reached)[::30]:
         reference = {"board": [list(board[:3]), list(board[3:])]}
         if board != goal:
-            assert score(SlidingTiles(), SlidingTiles().winning_reply(reference), reference) == 1.0
+            assert score(SlidingTiles(), SlidingTiles().oracle_reply(reference), reference) == 1.0
 
 
 @pytest.mark.parametrize("width", [3, 4])
@@ -446,7 +446,7 @@ def test_moves_are_found_for_larger_boards(width) -> None:
         rows = [tiles[width * r : width * (r + 1)] for r in range(width)]
         reference = {"board": rows}
         if SlidingTiles().check_reference(reference) is None:
-            reply = SlidingTiles().winning_reply(reference)
+            reply = SlidingTiles().oracle_reply(reference)
             assert reply is None or score(SlidingTiles(), reply, reference) == 1.0
             assert reply is not None or width > 3
 
@@ -536,7 +536,7 @@ def test_of_all_choices_of_numbers_those_that_add_up_win() -> None:
             said = f"{' + '.join(map(str, choice))} = {target}"
             assert score(SubsetSum(), said, reference) == right
             assert score(SubsetSum(), said + "1", reference) == 0.0
-        assert score(SubsetSum(), SubsetSum().winning_reply(reference), reference) == 1.0
+        assert score(SubsetSum(), SubsetSum().oracle_reply(reference), reference) == 1.0
 
 
 def test_of_all_choices_of_things_the_best_win() -> None:
@@ -557,7 +557,7 @@ def test_of_all_choices_of_things_the_best_win() -> None:
         for choice in choices:
             right = float(worth.get(choice, 0) == max(worth.values()))
             assert score(Knapsack(), ", ".join(choice[::-1]), reference) == right, choice
-        assert score(Knapsack(), Knapsack().winning_reply(reference), reference) == 1.0
+        assert score(Knapsack(), Knapsack().oracle_reply(reference), reference) == 1.0
 
 
 # -- squares -----------------------------------------------------------------------------------
@@ -621,7 +621,7 @@ def test_of_all_lists_of_coins_the_shortest_win(coins) -> None:
             said = f"{' + '.join(map(str, given[::-1]))} = {amount}"
             assert score(CoinChange(), said, reference) == right
         assert score(CoinChange(), str(amount), reference) == float(amount in coins)
-        assert score(CoinChange(), CoinChange().winning_reply(reference), reference) == 1.0
+        assert score(CoinChange(), CoinChange().oracle_reply(reference), reference) == 1.0
 
 
 def joined(edges: tuple[tuple[str, str], ...]) -> set[str]:
@@ -654,7 +654,7 @@ def test_of_all_sets_of_edges_the_lightest_trees_win() -> None:
                 str(list(chosen)),
             ):
                 assert score(SpanningTree(), reply, reference) == right, reply
-        assert score(SpanningTree(), SpanningTree().winning_reply(reference), reference) == 1.0
+        assert score(SpanningTree(), SpanningTree().oracle_reply(reference), reference) == 1.0
     assert found > 5
 
 

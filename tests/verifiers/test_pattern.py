@@ -102,9 +102,9 @@ def test_references_that_cannot_be_used_are_bad_golds(change, words: str) -> Non
 
 def test_the_known_pattern_wins() -> None:
     reference = {**STRINGS, "pattern": r"[a-c]\d+"}
-    reply = RegexSynthesis().winning_reply(reference)
+    reply = RegexSynthesis().oracle_reply(reference)
     assert RegexSynthesis().verify(reply, reference).score == 1.0
-    assert RegexSynthesis().winning_reply(STRINGS) is None
+    assert RegexSynthesis().oracle_reply(STRINGS) is None
 
 
 expressions = st.recursive(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from assay.sandbox import Limits, ProgrammingLanguage, Sandbox, SandboxUnavailable, find_language
-from assay.sandbox.grading.prompt import assembled
+from assay.sandbox.grading.prompt import assemble_program
 from assay.verifiers import Code, Status
 from assay.verifiers.text.fences import find_program
 
@@ -128,10 +128,10 @@ def test_a_reply_without_a_program_says_why(reply: str, reason: str) -> None:
 
 def test_a_body_continues_the_prompt_and_a_function_takes_its_helpers() -> None:
     body = "    return math.pi * helper(r) ** 2\n"
-    assert assembled(body, PROMPT, "area") == PROMPT + body
+    assert assemble_program(body, PROMPT, "area") == PROMPT + body
     whole = "def area(r):\n    return 3\n"
-    assert assembled(whole, PROMPT, "area") == PROMPT[: PROMPT.index("def area")] + whole
-    assert assembled(whole, "", None) == whole
+    assert assemble_program(whole, PROMPT, "area") == PROMPT[: PROMPT.index("def area")] + whole
+    assert assemble_program(whole, "", None) == whole
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_a_body_continues_the_prompt_and_a_function_takes_its_helpers() -> None:
 )
 def test_future_imports_come_before_the_prompt(future: str) -> None:
     whole = f'"""Discs."""\n{future}import re\n\ndef area(r: Disc) -> float:\n    return 3\n'
-    program = assembled(whole, PROMPT, "area")
+    program = assemble_program(whole, PROMPT, "area")
     compile(program, "main.py", "exec")
     assert program.startswith(future)
 

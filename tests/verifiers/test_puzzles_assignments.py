@@ -220,7 +220,7 @@ def test_any_statements_are_judged_as_they_are_meant(said) -> None:
         assert fault.startswith("every" if fitting else "no")
         assert len(fitting) in (0, 8)
         return
-    assert verifier.winning_reply(puzzle) in map(ASSIGNMENTS["lines"], fitting)
+    assert verifier.oracle_reply(puzzle) in map(ASSIGNMENTS["lines"], fitting)
     for roles in every:
         verdict = verifier.verify(ASSIGNMENTS["lines"](roles), puzzle)
         assert verdict.score == (roles in fitting)

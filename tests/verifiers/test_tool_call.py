@@ -85,7 +85,7 @@ def test_the_known_calls_win_as_each_way_writes_them() -> None:
     gold = {"calls": [F, {"name": "g", "arguments": {"t": "a</b> 'c'"}, "optional": ["t"]}]}
     for way in ("tags", "python_tag", "json"):
         verifier = ToolCall(ways=[way])
-        reply = verifier.winning_reply(gold)
+        reply = verifier.oracle_reply(gold)
         assert reply is not None
         assert verifier.verify(reply, gold).score == 1.0
 

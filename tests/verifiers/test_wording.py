@@ -90,7 +90,7 @@ def test_any_of_several_references_wins() -> None:
     gold = [r"\frac{1}{3}", "0.33", "a third"]
     assert [score(answer, gold) for answer in ("1/3", "0.33", "0.34")] == [1.0, 1.0, 0.0]
     assert score(r"2\pi", {"answer": ["1", r"2\pi"]}) == 1.0
-    assert math.winning_reply(gold) == r"\boxed{\frac{1}{3}}"
+    assert math.oracle_reply(gold) == r"\boxed{\frac{1}{3}}"
     replies, golds = [r"\boxed{1}", r"\boxed{2}", r"\boxed{2}"], [["1", "3"], ["1", "3"], "2"]
     assert [v.score for v in math.verify_many(replies, golds)] == [1.0, 0.0, 1.0]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..shown import check_one_of, check_whole
 from ..text.boxes import boxes
 from ..text.markup import TEXT_COMMAND, blank_text
 from ..text.thought import UNCLOSED, after_thinking
 from ..text.words import has_content
+from ..validation import check_one_of, check_whole
 from ..verdict import Verdict
 from ..verifier import Verifier
 
@@ -55,7 +55,7 @@ class Boxed(Verifier):
     """
 
     judges_form = True
-    quick = True
+    is_cheap = True
 
     def __init__(self, *, where: str = "anywhere", count: int = 1) -> None:
         check_one_of("where", where, PLACES)
@@ -63,7 +63,7 @@ class Boxed(Verifier):
         self.where = where
         self.count = count
 
-    def winning_reply(self, reference: Any) -> str | None:
+    def oracle_reply(self, reference: Any) -> str | None:
         """Return a thought and the boxes."""
         return "<think>6 by 7</think>" + " and ".join([r"\boxed{42}"] * self.count)
 

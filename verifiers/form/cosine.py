@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..shown import check_one_of
+from ..validation import check_one_of
 from ..verdict import Verdict
 from ..verifier import Verifier, same_length
 from .measure import UNITS, Unit, length
@@ -89,9 +89,9 @@ class CosineLength(Verifier):
         """Delegate to the other verifier."""
         return self.verifier.check_reference(reference)
 
-    def winning_reply(self, reference: Any) -> str | None:
-        """Return the other verifier's winning reply, if it is short enough."""
-        reply = self.verifier.winning_reply(reference)
+    def oracle_reply(self, reference: Any) -> str | None:
+        """Return the other verifier's oracle reply, if it is short enough."""
+        reply = self.verifier.oracle_reply(reference)
         return reply if reply is not None and length(reply, self.unit) <= self.free else None
 
     def to_json(self) -> dict[str, Any]:

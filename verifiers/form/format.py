@@ -58,7 +58,7 @@ class Format(Verifier):
     """
 
     judges_form = True
-    quick = True
+    is_cheap = True
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Format(Verifier):
         order = [f"<{slash}{name}>" for name in self.tags for slash in ("", "/")]
         self._order = tuple(order[1:] if prefilled_think else order)
 
-    def winning_reply(self, reference: Any) -> str | None:
+    def oracle_reply(self, reference: Any) -> str | None:
         """Return a short thought and an answer."""
         feed = "\n" if self.line_feeds else ""
         parts = [f"<{name}>{feed}6 by 7 is 42{feed}</{name}>" for name in self.tags]

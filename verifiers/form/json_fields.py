@@ -66,7 +66,7 @@ class JsonFields(Verifier):
             return "the record says nothing: every leaf is null or empty"
         return fault
 
-    def winning_reply(self, reference: Any) -> str | None:
+    def oracle_reply(self, reference: Any) -> str | None:
         """Return the record itself."""
         return json.dumps(reference)
 

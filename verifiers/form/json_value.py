@@ -59,7 +59,7 @@ class Json(Verifier):
             raise ValueError(f"required must be empty if kinds has no 'object', got {required!r}")
         self.kinds, self.required, self.only = tuple(kinds), tuple(required), only
 
-    def winning_reply(self, reference: Any) -> str | None:
+    def oracle_reply(self, reference: Any) -> str | None:
         """Return an object with the required keys, or an array if only that is allowed."""
         if "object" in self.kinds:
             return json.dumps(dict.fromkeys(self.required or ("answer",), 42))

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ..shown import check_one_of
 from ..text.language import (
     BY_SCRIPT,
     NONE,
@@ -18,6 +17,7 @@ from ..text.language import (
     scripts,
 )
 from ..text.words import distinct_words
+from ..validation import check_one_of
 from ..verdict import Verdict
 from ..verifier import Verifier
 from .prose import PARTS, Part, missing, part_of, prose

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import isqrt
 
-from ..shown import check_one_of
 from ..text.sentences import sentences
+from ..validation import check_one_of
 from ..verdict import Verdict
 from .measure import UNITS, Unit, length
 from .prose import Part, StyleVerifier

@@ -89,7 +89,7 @@ class MarkdownStructure(Verifier):
         rules = {**self._own(), **(reference or {})}
         return _fault(rules) if rules else f"give at least one rule of {', '.join(_RULES)}"
 
-    def winning_reply(self, reference: Any) -> str | None:
+    def oracle_reply(self, reference: Any) -> str | None:
         """Return everything that is required, in order."""
         rules = {**self._own(), **(reference or {})}
         return "\n\n".join(r.minimal(rules[name]) for name, r in _RULES.items() if name in rules)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..shown import check_one_of
+from ..validation import check_one_of
 from ..verdict import Verdict
 from .measure import UNITS, Unit, length
 from .prose import Part, StyleVerifier

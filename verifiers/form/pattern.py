@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ..shown import check_one_of
 from ..text.extract import check_rules, final_answer
 from ..text.words import strip_invisible
+from ..validation import check_one_of
 from ..verdict import Verdict
 from ..verifier import Verifier
 from .linear import compiled

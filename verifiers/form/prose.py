@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any, Literal
 
-from ..shown import check_one_of
 from ..text.fences import map_fenced
 from ..text.thought import UNCLOSED, after_thinking
 from ..text.words import check_content, distinct_words
+from ..validation import check_one_of
 from ..verdict import Verdict
 from ..verifier import Verifier
 

@@ -94,7 +94,7 @@ class ToolCall(Verifier):
             return f"calls must be a list of 1 to {MAX_CALLS}, got {calls!r:.80}"
         return next(filter(None, (_call_fault(call, tools) for call in calls)), None)
 
-    def winning_reply(self, reference: Any) -> str | None:
+    def oracle_reply(self, reference: Any) -> str | None:
         """Return the known calls in tags, after ``<|python_tag|>`` or in JSON, as the first way."""
         if "calls" not in reference:
             return None

@@ -67,7 +67,7 @@ class XmlStructure(Verifier):
             return str(error)
         return None
 
-    def winning_reply(self, reference: Any) -> str | None:
+    def oracle_reply(self, reference: Any) -> str | None:
         """Return every element once."""
         return "".join(_minimal(element) for element in self._model(reference))
 

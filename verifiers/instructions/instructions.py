@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
-from ..shown import check_whole
 from ..text.thought import after_thinking, without_end_tokens
 from ..text.words import canonical, collapse_spaces, count_distinct, folded_words, has_content
+from ..validation import check_whole
 from ..verdict import Verdict
 from ..verifier import Verifier
 from .reference import Instruction, prompt_of, read_instructions

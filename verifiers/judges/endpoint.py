@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ...sandbox.extras import missing_package
-from ..shown import check_whole
+from ..validation import check_whole
 
 NO_KEY = "none"
 BACKOFF_S = 0.5

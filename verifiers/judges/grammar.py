@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..shown import check_one_of, check_whole
 from ..text.thought import after_thinking
+from ..validation import check_one_of, check_whole
 
 FORMS = ("line", "json")
 

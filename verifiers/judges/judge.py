@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
-from ..shown import check_whole
+from ..validation import check_whole
 from ..verdict import Status, Verdict
 from ..verifier import Verifier, same_length
 from .cache import AnswerCache, content_key

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...sandbox.extras import missing_package
 from ..memo import Memo
-from ..shown import check_whole
+from ..validation import check_whole
 from ..verdict import Status, Verdict
 from ..verifier import Verifier, same_length
 from .judge_reference import JudgeReference, read_judge_reference, shown_part

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
-from ..shown import check_one_of
+from ..validation import check_one_of
 
 PERCENT = ("either", "unit", "value")
 MEMBERS = ("exact", "some", "more")

@@ -11,10 +11,9 @@ from typing import Any
 from ..memo import Memo
 from ..nearest import did_you_mean
 from ..text.answer import MAX_ANSWER, Answer
-from ..text.extract import DEFAULT_RULES, check_rules, final_answer
+from ..text.extract import DEFAULT_RULES, check_rules, final_answer, format_answer
 from ..verdict import Status, Verdict
 from ..verifier import Verifier, same_length
-from ..winning import given_as
 from .choice import read_choice
 from .conventions import Conventions
 from .equal import compare_answers, comparison, is_readable
@@ -166,10 +165,10 @@ class Math(Verifier):
                 return fault
         return None
 
-    def winning_reply(self, reference: Any) -> str | None:
+    def oracle_reply(self, reference: Any) -> str | None:
         """Return the reference in a box, or in the form of the first rule."""
         known = read_reference(reference)
-        return given_as(known if isinstance(known, str) else known.texts[0], self.extract)
+        return format_answer(known if isinstance(known, str) else known.texts[0], self.extract)
 
     def to_json(self) -> dict[str, Any]:
         """Return the name and the options that scores depend on."""

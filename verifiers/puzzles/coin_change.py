@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from ..shown import safe_repr
+from ..validation import safe_repr
 from .puzzle import BadReference, PuzzleVerifier, check_list, check_whole, fields
 from .subset_sum import addends
 
@@ -32,7 +32,7 @@ class CoinChange(PuzzleVerifier):
         if not fewest_coins(tuple(coins), amount):
             raise BadReference(f"no coins of {coins} make {amount}")
 
-    def winning_reply(self, reference: Any) -> str | None:
+    def oracle_reply(self, reference: Any) -> str | None:
         return ", ".join(map(str, fewest_coins(tuple(reference["coins"]), reference["amount"])))
 
     def fault(self, text: str, reference: Any) -> str | None:

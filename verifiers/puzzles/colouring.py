@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from ..shown import safe_repr
+from ..validation import safe_repr
 from .graph import check_graph, neighbours_of, numbered, vertices_of
 from .puzzle import BadReference, PuzzleVerifier, check_list, check_whole
 from .reading import ARROW, consists_of, names, unbracketed, unquoted
@@ -55,7 +55,7 @@ class Colouring(PuzzleVerifier):
                 f"the graph cannot be coloured with {len(_colours(reference))} colours"
             )
 
-    def winning_reply(self, reference: Any) -> str | None:
+    def oracle_reply(self, reference: Any) -> str | None:
         found = _solved(reference)
         if not found:
             return None

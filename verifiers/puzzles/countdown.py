@@ -9,11 +9,11 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from ..shown import safe_repr
 from ..text.boxes import boxes
 from ..text.labels import strip_label
 from ..text.markup import strip_math_delimiters, unwrap_text
 from ..text.read_answer import read_answer, strip_signs
+from ..validation import safe_repr
 from ..verdict import Verdict
 from .puzzle import BadReference, PuzzleVerifier, check_whole, fields
 from .reading import Unreadable

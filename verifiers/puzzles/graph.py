@@ -8,7 +8,7 @@ import re
 from itertools import chain, pairwise
 from typing import Any
 
-from ..shown import safe_repr
+from ..validation import safe_repr
 from .exact_number import Number, to_exact
 from .puzzle import BadReference, check_list, fields
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..shown import safe_repr
+from ..validation import safe_repr
 from .graph import (
     check_graph,
     check_name,
@@ -48,10 +48,10 @@ class GraphPath(ShortestVerifier):
                 )
         if str(ends[0]) == str(ends[1]):
             raise BadReference("start and goal must differ, or nothing is to be done")
-        if self.winning_reply(reference) is None:
+        if self.oracle_reply(reference) is None:
             raise BadReference("the goal cannot be reached")
 
-    def winning_reply(self, reference: Any) -> str | None:
+    def oracle_reply(self, reference: Any) -> str | None:
         ends = str(reference["start"]), str(reference["goal"])
         path = lightest_path(neighbours_of(reference), *ends)
         return " -> ".join(path) if path else None

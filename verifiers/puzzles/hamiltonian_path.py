@@ -36,7 +36,7 @@ class HamiltonianPath(PuzzleVerifier):
             kind = "cycle" if reference.get("cycle", False) else "path"
             raise BadReference(f"no {kind} visits every vertex once")
 
-    def winning_reply(self, reference: Any) -> str | None:
+    def oracle_reply(self, reference: Any) -> str | None:
         found, vertices = _solved(reference), vertices_of(reference)
         return " -> ".join(vertices[number] for number in found) if found else None
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from ..shown import safe_repr
+from ..validation import safe_repr
 from .puzzle import BadReference, PuzzleVerifier, check_list, fields
 from .reading import ARROWS, Unreadable
 from .search import shortest_path
@@ -57,7 +57,7 @@ class Hanoi(PuzzleVerifier):
                 f"the least number of moves is known up to {MAX_STATES} states, got {states}"
             )
 
-    def winning_reply(self, reference: Any) -> str | None:
+    def oracle_reply(self, reference: Any) -> str | None:
         start, goal = _placed(reference["start"]), _placed(reference["goal"])
         pegs = len(reference["start"])
         if pegs == 3 or pegs ** len(start) <= MAX_STATES:

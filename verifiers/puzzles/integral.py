@@ -13,9 +13,9 @@ from ..maths.expression import read_expression
 from ..maths.formula import Node, UnreadError, names, number, substituted
 from ..maths.identity import points, same_beyond
 from ..maths.latex import respell, squeeze
-from ..shown import safe_repr
 from ..text.answer import MAX_ANSWER, Answer
 from ..text.read_answer import ONE_LINE
+from ..validation import safe_repr
 from .puzzle import BadReference, PuzzleVerifier, fields
 from .reading import Unreadable
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from ..shown import safe_repr
+from ..validation import safe_repr
 from .graph import check_name
 from .puzzle import BadReference, PuzzleVerifier, check_whole, fields
 from .reading import items, names, repeated
@@ -41,7 +41,7 @@ class Knapsack(PuzzleVerifier):
         if not min(weights) <= capacity < sum(weights):
             raise BadReference("some things must fit, but not all, or nothing is to be chosen")
 
-    def winning_reply(self, reference: Any) -> str | None:
+    def oracle_reply(self, reference: Any) -> str | None:
         return ", ".join(_best(reference)[1])
 
     def fault(self, text: str, reference: Any) -> str | None:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from ..shown import safe_repr
+from ..validation import safe_repr
 from .puzzle import BadReference, ShortestVerifier, check_list, check_whole, fields
 from .reading import Unreadable, items, repeated
 from .search import shortest_path
@@ -49,7 +49,7 @@ class KnightPath(ShortestVerifier):
         if not _way(reference):
             raise BadReference("no way leads from start to goal")
 
-    def winning_reply(self, reference: Any) -> str | None:
+    def oracle_reply(self, reference: Any) -> str | None:
         return ", ".join(_way(reference))
 
     def fault(self, text: str, reference: Any) -> str | None:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ..shown import safe_repr
 from ..text.markup import strip_layout
+from ..validation import safe_repr
 from .puzzle import BadReference, GridVerifier, check_list, fields
 from .reading import Unreadable
 from .statements import allowed, check_statement, fitting
@@ -66,7 +66,7 @@ class KnightsAndKnaves(GridVerifier):
         if fits.bit_count() == 1 << len(people):
             raise BadReference("every assignment fits the statements: nothing is asked")
 
-    def winning_reply(self, reference: Any) -> str | None:
+    def oracle_reply(self, reference: Any) -> str | None:
         people = reference["people"]
         fits = fitting(reference["statements"], len(people))
         world = (fits & -fits).bit_length() - 1

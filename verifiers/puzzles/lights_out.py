@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from ..shown import safe_repr
+from ..validation import safe_repr
 from .maze import cells_of
 from .puzzle import BadReference, PuzzleVerifier, check_list, fields
 from .reading import Unreadable
@@ -37,7 +37,7 @@ class LightsOut(PuzzleVerifier):
         if presses(tuple(grid)) is None:
             raise BadReference("no presses put out all lights")
 
-    def winning_reply(self, reference: Any) -> str | None:
+    def oracle_reply(self, reference: Any) -> str | None:
         return ", ".join(map(str, presses(tuple(reference["grid"])) or ()))
 
     def fault(self, text: str, reference: Any) -> str | None:

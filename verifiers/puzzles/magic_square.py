@@ -7,7 +7,7 @@ from functools import lru_cache
 from math import isqrt
 from typing import Any
 
-from ..shown import safe_repr
+from ..validation import safe_repr
 from .grid import bare_rows
 from .puzzle import BadReference, PuzzleVerifier, check_list, check_whole, fields
 from .reading import Unreadable, whole_numbers
@@ -48,7 +48,7 @@ class MagicSquare(PuzzleVerifier):
         if completed(numbers) == ():
             raise BadReference("no magic square keeps these numbers")
 
-    def winning_reply(self, reference: Any) -> str | None:
+    def oracle_reply(self, reference: Any) -> str | None:
         found, size = completed(_flat(reference)), len(reference["square"])
         if not found:
             return None

@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
-from ..shown import safe_repr
+from ..validation import safe_repr
 from .puzzle import BadReference, ShortestVerifier, fields
 from .reading import Unreadable, items
 from .search import shortest_path
@@ -54,7 +54,7 @@ class Maze(ShortestVerifier):
         if not shortest_walk(tuple(grid)):
             raise BadReference("the goal cannot be reached")
 
-    def winning_reply(self, reference: Any) -> str | None:
+    def oracle_reply(self, reference: Any) -> str | None:
         return shortest_walk(tuple(reference["grid"]))
 
     def fault(self, text: str, reference: Any) -> str | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from ..shown import safe_repr
 from ..text.answer import Answer
 from ..text.labels import after_list_label
 from ..text.read_answer import BLOCK, read_answer
+from ..validation import safe_repr
 from ..verdict import Verdict
 from ..verifier import Verifier
 from .reading import Unreadable, unmarked

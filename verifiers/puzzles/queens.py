@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from ..shown import safe_repr
 from ..text.markup import strip_layout
+from ..validation import safe_repr
 from .grid import read_grid
 from .puzzle import BadReference, GridVerifier, check_list, check_whole, fields
 from .reading import Unreadable

@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from ..shown import safe_repr
 from ..text.markup import PLAIN_SIGNS, unwrap_text
+from ..validation import safe_repr
 
 
 class Unreadable(ValueError):

@@ -6,11 +6,11 @@ import re
 from typing import Any
 
 from ..form.linear import Linear
-from ..shown import safe_repr
 from ..text.boxes import boxes
 from ..text.extract import final_answer
 from ..text.fences import unfenced
 from ..text.labels import strip_label
+from ..validation import safe_repr
 from ..verdict import Verdict
 from .puzzle import BadReference, PuzzleVerifier, fields
 
@@ -90,7 +90,7 @@ class RegexSynthesis(PuzzleVerifier):
         if verdict.score != 1.0:
             raise BadReference(f"the known pattern does not win: {verdict.reason}")
 
-    def winning_reply(self, reference: Any) -> str | None:
+    def oracle_reply(self, reference: Any) -> str | None:
         pattern = reference.get("pattern")
         return None if pattern is None else f"<answer>{pattern}</answer>"
 

@@ -6,7 +6,7 @@ import functools
 import re
 from typing import Any
 
-from ..shown import safe_repr
+from ..validation import safe_repr
 from .puzzle import BadReference, PuzzleVerifier, check_list, check_whole, fields
 from .reading import Unreadable, unbracketed
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from ..shown import safe_repr
+from ..validation import safe_repr
 from .puzzle import BadReference, PuzzleVerifier, fields
 from .reading import Unreadable, items
 
@@ -50,7 +50,7 @@ class SlidingTiles(PuzzleVerifier):
         if not solvable(tuple(tiles), len(rows[0])):
             raise BadReference("no moves put the tiles in order")
 
-    def winning_reply(self, reference: Any) -> str | None:
+    def oracle_reply(self, reference: Any) -> str | None:
         rows = reference["board"]
         moves = solved(tuple(tile for row in rows for tile in row), len(rows[0]))
         return None if moves is None else ", ".join(map(str, moves))

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..shown import safe_repr
+from ..validation import safe_repr
 from ..verdict import Verdict
 from .exact_number import to_exact
 from .puzzle import BadReference, PuzzleVerifier, check_list, fields
@@ -78,7 +78,7 @@ class Sorting(PuzzleVerifier):
         if not misplaced(_exact(given), reference):
             raise BadReference("the items must not be in order already, or nothing is to be done")
 
-    def winning_reply(self, reference: Any) -> str | None:
+    def oracle_reply(self, reference: Any) -> str | None:
         ranks = _ranks(_exact(reference["items"]), reference)
         pairs = zip(ranks, reference["items"], strict=True)
         return ", ".join(str(item) for _, item in sorted(pairs, key=lambda pair: pair[0]))

@@ -41,7 +41,7 @@ class SpanningTree(PuzzleVerifier):
         if sum(map(len, graph.values())) // 2 == len(graph) - 1:
             raise BadReference("the graph must not be a tree, or nothing is to be chosen")
 
-    def winning_reply(self, reference: Any) -> str | None:
+    def oracle_reply(self, reference: Any) -> str | None:
         return ", ".join(f"{a}-{b}" for _, a, b in _least(reference))
 
     def fault(self, text: str, reference: Any) -> str | None:

@@ -11,10 +11,10 @@ from ...sandbox import ProgrammingLanguage
 from ..maths.pool import shared_pool
 from ..maths.worker import WorkerError, WorkerLimits, WorkerReply
 from ..memo import Memo
-from ..shown import safe_repr
 from ..text.extract import final_answer
 from ..text.fences import find_program, has_fence, unfenced
 from ..text.labels import strip_label
+from ..validation import safe_repr
 from ..verdict import Status, Verdict
 from .puzzle import BadReference, PuzzleVerifier, fields
 
@@ -103,7 +103,7 @@ class SQL(PuzzleVerifier):
         if finding.kind != "same":
             raise BadReference(finding.reason or finding.kind)
 
-    def winning_reply(self, reference: Any) -> str:
+    def oracle_reply(self, reference: Any) -> str:
         return f"```sql\n{reference['query']}\n```"
 
     def judge(self, reply: str, reference: Any) -> Verdict:

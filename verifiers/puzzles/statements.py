@@ -7,7 +7,7 @@ from functools import lru_cache, reduce
 from operator import and_, or_
 from typing import Any
 
-from ..shown import safe_repr
+from ..validation import safe_repr
 from .puzzle import BadReference, check_whole
 
 _DEEPEST = 8

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from typing import Any
 
-from ..shown import safe_repr
+from ..validation import safe_repr
 from .puzzle import BadReference, PuzzleVerifier, check_list, check_whole, fields
 from .reading import whole_numbers
 
@@ -37,7 +37,7 @@ class SubsetSum(PuzzleVerifier):
         if not chosen(numbers, target):
             raise BadReference(f"no choice of numbers adds up to {target}")
 
-    def winning_reply(self, reference: Any) -> str | None:
+    def oracle_reply(self, reference: Any) -> str | None:
         return ", ".join(map(str, chosen(reference["numbers"], reference["target"])))
 
     def fault(self, text: str, reference: Any) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from ..shown import safe_repr
+from ..validation import safe_repr
 from .grid import read_grid
 from .puzzle import BadReference, GridVerifier, check_whole, fields
 

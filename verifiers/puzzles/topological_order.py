@@ -23,10 +23,10 @@ class TopologicalOrder(PuzzleVerifier):
     def check(self, reference: Any) -> None:
         """Check that the edges have no cycle."""
         check_graph(reference)
-        if self.winning_reply(reference) is None:
+        if self.oracle_reply(reference) is None:
             raise BadReference("the edges must not lead in a circle")
 
-    def winning_reply(self, reference: Any) -> str | None:
+    def oracle_reply(self, reference: Any) -> str | None:
         needed = TopologicalSorter(dict.fromkeys(vertices_of(reference), ()))
         for a, b in reference["edges"]:
             needed.add(str(b), str(a))

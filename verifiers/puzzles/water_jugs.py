@@ -8,7 +8,7 @@ from functools import lru_cache
 from math import gcd, prod
 from typing import Any
 
-from ..shown import safe_repr
+from ..validation import safe_repr
 from .puzzle import BadReference, PuzzleVerifier, check_list, check_whole, fields
 from .reading import ARROWS, Unreadable
 from .search import shortest_path
@@ -51,7 +51,7 @@ class WaterJugs(PuzzleVerifier):
         if not _measurable(capacities, target):
             raise BadReference(f"{target} cannot be measured with {capacities}")
 
-    def winning_reply(self, reference: Any) -> str | None:
+    def oracle_reply(self, reference: Any) -> str | None:
         return written(fewest_steps(tuple(reference["capacities"]), reference["target"]))
 
     def fault(self, text: str, reference: Any) -> str | None:

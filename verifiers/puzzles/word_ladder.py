@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from ..shown import safe_repr
+from ..validation import safe_repr
 from .puzzle import BadReference, ShortestVerifier, check_list, fields
 from .reading import items, names, repeated
 from .search import shortest_path
@@ -45,7 +45,7 @@ class WordLadder(ShortestVerifier):
         if not _ladder(reference):
             raise BadReference("no ladder leads from start to goal")
 
-    def winning_reply(self, reference: Any) -> str | None:
+    def oracle_reply(self, reference: Any) -> str | None:
         return " -> ".join(_ladder(reference))
 
     def fault(self, text: str, reference: Any) -> str | None:

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..shown import safe_repr
 from ..text.markup import strip_layout
+from ..validation import safe_repr
 from .puzzle import BadReference, GridVerifier, check_list, check_whole, fields
 from .reading import Unreadable
 

@@ -82,6 +82,26 @@ def final_answer(
     return Answer(None, reason=f"no answer found by {', '.join(rules)}")
 
 
+def format_answer(answer: str, rules: Sequence[str] | None) -> str:
+    r"""Format an answer as the first of some extraction rules reads it; bare if there is none.
+
+    Example:
+        >>> format_answer("42", ("boxed", "hash"))
+        '\\boxed{42}'
+    """
+    # replace, not %: an answer may hold percent signs
+    return _FORMATS.get(rules[0] if rules else "", "%s").replace("%s", answer)
+
+
+_FORMATS = {
+    "boxed": r"\boxed{%s}",
+    "answer": "<answer>%s</answer>",
+    "hash": "#### %s",
+    "phrase": "The answer is %s.",
+    "last_math": "$%s$",
+}
+
+
 def check_rules(rules: Sequence[str]) -> None:
     """Refuse names that are no rule."""
     unknown = [rule for rule in rules if rule not in RULES]

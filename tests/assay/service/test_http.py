@@ -74,7 +74,7 @@ def test_a_game_whose_judge_is_down_is_not_ready(served, local) -> None:
     class Down(FunctionVerifier):
         """Cannot judge, but knows what would win."""
 
-        def winning_reply(self, reference):
+        def oracle_reply(self, reference):
             return str(reference)
 
     def fails(reply, gold):

@@ -19,7 +19,17 @@ from assay.envs import (
     write_json,
 )
 from assay.envs.audit.replies import spam
-from assay.verifiers import Code, Exact, Format, Math, Rubric, Status, Verdict, Verifier, given_as
+from assay.verifiers import (
+    Code,
+    Exact,
+    Format,
+    Math,
+    Rubric,
+    Status,
+    Verdict,
+    Verifier,
+    format_answer,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -41,7 +51,7 @@ class Last(Verifier):
     def check_reference(self, reference):
         return None if isinstance(reference, str) else "a reference is a word"
 
-    def winning_reply(self, reference):
+    def oracle_reply(self, reference):
         return reference
 
 
@@ -135,7 +145,7 @@ def test_what_has_no_winning_reply_is_not_said_to_hold() -> None:
     report = audit(mute, samples=[Sample("a")], skip=["time", "memory", "determinism", "fuzz"])
     by_name = {finding.check: finding for finding in report.findings}
     assert by_name["gold"].holds is None
-    assert by_name["gold"].note == "no winning reply is known: give the tasks a solution"
+    assert by_name["gold"].note == "no oracle reply is known: give the tasks a solution"
     assert by_name["spam"].note == "no reply is known to win"
 
 
@@ -274,12 +284,12 @@ def test_a_program_that_can_read_its_tests_is_found(monkeypatch) -> None:
 
 
 def test_the_winning_reply_has_the_form_that_is_read() -> None:
-    assert given_as("50%", ("hash", "boxed")) == "#### 50%"
-    assert given_as("x", None) == "x"
+    assert format_answer("50%", ("hash", "boxed")) == "#### 50%"
+    assert format_answer("x", None) == "x"
     for rule in ("boxed", "answer", "hash", "phrase", "last_number", "last_math", "whole"):
         verifier = Math(extract=(rule,))
-        assert verifier.verify(verifier.winning_reply("42"), "42").score == 1.0
-    assert Code().winning_reply({}) is None
+        assert verifier.verify(verifier.oracle_reply("42"), "42").score == 1.0
+    assert Code().oracle_reply({}) is None
 
 
 class Divides(Verifier):

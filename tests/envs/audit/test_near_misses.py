@@ -73,7 +73,7 @@ class Close(Verifier):
             right = False
         return Verdict.correct() if right else Verdict.wrong("not close")
 
-    def winning_reply(self, reference):
+    def oracle_reply(self, reference):
         return str(reference)
 
 

@@ -31,7 +31,7 @@ class Sound(Verifier):
     def same(self, given, reference):
         return given == str(reference)
 
-    def winning_reply(self, reference):
+    def oracle_reply(self, reference):
         return f"[[{reference}]]"
 
 

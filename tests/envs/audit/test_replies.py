@@ -89,7 +89,7 @@ def test_a_hedge_around_nought_is_still_found() -> None:
             right = reply.split(" or ")[0].split(", ")[0] == reference
             return Verdict.correct() if right else Verdict.wrong("no")
 
-        def winning_reply(self, reference):
+        def oracle_reply(self, reference):
             return reference
 
     noughts = [Sample("0"), Sample("00")]

@@ -60,7 +60,7 @@ class Yes(Verifier):
         print("a verifier prints", flush=True)
         return Verdict.correct() if reply == reference else Verdict.wrong("no")
 
-    def winning_reply(self, reference):
+    def oracle_reply(self, reference):
         return reference
 
 def failing(_=None):

@@ -292,6 +292,7 @@ def engine_of(config: TrainConfig, model: Any, tokenizer: Any) -> Iterator[Engin
                 folder / "vllm",
                 max_new_tokens=config.max_new_tokens,
                 temperature=config.temperature,
+                chat_template_kwargs=config.chat_template_kwargs,
             )
             stack.enter_context(closing(policy))
             policy.sync(model, 0)  # refuse before the run writes a file

@@ -530,12 +530,20 @@ def _require_fitting(
             "max_refills is set, and the rollout does not refill: make it with training_tasks, "
             "or wrap it as assay.envs.Refill does"
         )
-    for name in ("eval_temperature", "chat_template_kwargs"):
-        if served and (value := getattr(config, name)) is not None:
-            raise ValueError(
-                f"{name}={value} has no effect with an engine, which samples as it was made "
-                "to: leave it at None"
-            )
+    if served and config.eval_temperature is not None:
+        raise ValueError(
+            f"eval_temperature={config.eval_temperature} has no effect with an engine, which "
+            "samples as it was made to: leave it at None"
+        )
+    given = config.chat_template_kwargs
+    if engine is not None and given not in (
+        None,
+        own := getattr(engine, "chat_template_kwargs", None),
+    ):
+        raise ValueError(
+            f"chat_template_kwargs={given} has no effect with an engine that was made with {own}: "
+            "give both the same"
+        )
     ahead = config.max_staleness
     if ahead and (not served or (engine is not None and not hasattr(engine, "stream"))):
         raise ValueError(

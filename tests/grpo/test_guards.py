@@ -97,12 +97,17 @@ def test_a_mismatch_that_is_corrected_is_shown(
     assert read_metrics(tmp_path / "metrics.jsonl")[1]["mismatch"] == pytest.approx(2.6, abs=0.1)
 
 
-def test_an_engine_has_its_own_temperature(
+def test_an_engine_has_its_own_temperature_and_arguments_of_the_chat_template(
     model: Any, tokenizer: Any, digits: Any, tmp_path: Path
 ) -> None:
-    engine = ModelPolicy(model, tokenizer, max_new_tokens=1)
+    thinking = {"chat_template_kwargs": {"enable_thinking": True}}
+    engine = ModelPolicy(model, tokenizer, max_new_tokens=1, **thinking)
     with pytest.raises(ValueError, match=r"eval_temperature=0\.5 has no effect with an engine"):
         Learner(model, tokenizer, digits(), config(eval_temperature=0.5), tmp_path, engine=engine)
+    Learner(model, tokenizer, digits(), config(**thinking), tmp_path / "same", engine=engine)
+    other = config(chat_template_kwargs={"enable_thinking": False})
+    with pytest.raises(ValueError, match="an engine that was made with .*True"):
+        Learner(model, tokenizer, digits(), other, tmp_path, engine=engine)
 
 
 def test_a_policy_that_runs_away_stops_the_run(

@@ -421,11 +421,20 @@ def test_the_command_line_trains_by_a_server(
         return subprocess.run(["pgrep", "-fc", dirs["tied"]], stdout=subprocess.PIPE).stdout
 
     before, out = processes(), tmp_path / "run"
+    model, tokenizer = load_model(dirs["tied"])
+    tokenizer.chat_template = (
+        "{% for m in messages %}{{ m.content }}{% endfor %}"
+        "{% if enable_thinking is not defined %}{{ raise_exception('thinks?') }}{% endif %}"
+    )
+    chat = f"{dirs['tied']}-chat"
+    model.save_pretrained(chat)
+    tokenizer.save_pretrained(chat)
     own_flags = ["--vllm-executable", Path(PYTHON).parent / "vllm", "--max-model-len", 128]
     command = [sys.executable, "-m", "assay", "train", "assay/Arithmetic-v1", "--set", "digits=1",
-               "--model", dirs["tied"], "--steps", 2, "--warmup-steps", 1, "--max-new-tokens", 4,
+               "--model", chat, "--steps", 2, "--warmup-steps", 1, "--max-new-tokens", 4,
                "--prompts", 4, "--group-size", 4, "--eval-every", 2, "--held-out", 8, "--out", out,
-               "--engine", "vllm"]  # fmt: skip
+               "--engine", "vllm",
+               "--chat-template-kwargs", '{"enable_thinking": false}']  # fmt: skip
     command += own_flags if own else ["--server", servers["tied"].url]
     environment = {"VLLM_CPU_KVCACHE_SPACE": "1", "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
     done = subprocess.run(

@@ -106,7 +106,7 @@ def test_an_engine_has_its_own_temperature_and_arguments_of_the_chat_template(
         Learner(model, tokenizer, digits(), config(eval_temperature=0.5), tmp_path, engine=engine)
     Learner(model, tokenizer, digits(), config(**thinking), tmp_path / "same", engine=engine)
     other = config(chat_template_kwargs={"enable_thinking": False})
-    with pytest.raises(ValueError, match="an engine that was made with .*True"):
+    with pytest.raises(ValueError, match=r"an engine that was made with .*True"):
         Learner(model, tokenizer, digits(), other, tmp_path, engine=engine)
 
 

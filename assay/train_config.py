@@ -88,6 +88,10 @@ class TrainConfig(GRPOConfig):
             in which the model computes.
         max_model_len: of ``vllm``, if it starts one: most tokens of a prompt and its reply;
             ``None`` for the model's own limit.
+        server_options: of ``vllm``, if it starts one: more options of ``vllm serve``, such as
+            ``--gpu-memory-utilization 0.5``.
+        server_sleep: of ``vllm``: free the server's GPU memory while the model is trained, for one
+            GPU for both. A running server must have been started with ``--enable-sleep-mode``.
         out_dir: the run's directory; checkpoints, metrics, the picture and ``config.json``.
         trackers: where the numbers go beside ``metrics.jsonl``: ``tensorboard``, ``wandb``,
             ``trackio``; ``None`` for TensorBoard, if it is installed.
@@ -134,6 +138,8 @@ class TrainConfig(GRPOConfig):
     vllm_executable: str = "vllm"
     server_dtype: Precision | None = None
     max_model_len: int | None = None
+    server_options: str = ""
+    server_sleep: bool = False
     out_dir: str = "runs/train"
     trackers: tuple[str, ...] | None = None
     samples: int = 3
@@ -193,10 +199,12 @@ class TrainConfig(GRPOConfig):
         return None
 
 
+# Of a server that is started here.
+_SERVER = ("vllm_executable", "server_dtype", "max_model_len", "server_options")
+_OF_VLLM = ("server", "server_sleep", *_SERVER)
+_PLACE = ("out_dir", "model", "device", "shard", "trackers", "samples", "engine")
 # Settings that may change when a run is resumed, besides those that the learner lets change.
-_SERVER = ("vllm_executable", "server_dtype", "max_model_len")  # for one that is started here
-_PLACE = ("out_dir", "model", "device", "shard", "trackers", "samples", "engine", "server")
-MOVABLE = (*_PLACE, *_SERVER)
+MOVABLE = (*_PLACE, *_OF_VLLM)
 _SANDBOX = ("agent_backend", "agent_image", "agent_memory_mib")
 
 _READS: dict[str, tuple[str, ...]] = {
@@ -239,7 +247,7 @@ def _unread(config: TrainConfig) -> Iterator[Unread]:
     if not config.lora_rank:
         yield ("lora_alpha", "lora_targets"), "lora_rank=0", "set lora_rank, 16 for example"
     if config.engine != "vllm":
-        yield ("server", *_SERVER), f"engine={config.engine!r}", "set engine to vllm"
+        yield _OF_VLLM, f"engine={config.engine!r}", "set engine to vllm"
     elif config.server is not None:
         yield _SERVER, "a server that is running already", "start that server so"
     if config.engine == "vllm":
@@ -255,6 +263,8 @@ def _contradictions(config: TrainConfig) -> Iterator[str]:
         yield "env_args has data: give it as data"
     if config.agent is not None and config.max_staleness:
         yield "max_staleness must be 0 with agent, which samples as it trains"
+    if config.server_sleep and config.max_staleness:
+        yield "max_staleness must be 0 with server_sleep: it samples while the model is trained"
     if config.max_model_len is not None and config.max_model_len <= config.max_new_tokens:
         yield (
             f"max_model_len={config.max_model_len} leaves no room for a prompt before "

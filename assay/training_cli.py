@@ -269,7 +269,7 @@ def engine_of(config: TrainConfig, model: Any, tokenizer: Any) -> Iterator[Engin
         yield None
         return
     from .grpo import ServerError, VLLMPolicy, VLLMServer
-    from .grpo.model import computed_dtype
+    from .grpo.model import computed_dtype, is_adapted
 
     folder = Path(config.out_dir)
     try:
@@ -277,6 +277,7 @@ def engine_of(config: TrainConfig, model: Any, tokenizer: Any) -> Iterator[Engin
             server: VLLMServer | str | None = config.server
             if server is None:
                 adapters = getattr(model, "peft_config", {}).values()
+                sleep = ["--enable-sleep-mode"] * config.server_sleep
                 server = VLLMServer(
                     model.config._name_or_path,
                     folder / "vllm.log",
@@ -284,6 +285,7 @@ def engine_of(config: TrainConfig, model: Any, tokenizer: Any) -> Iterator[Engin
                     dtype=config.server_dtype or str(computed_dtype(model)).removeprefix("torch."),
                     max_model_len=config.max_model_len,
                     lora_rank=max((adapter.r for adapter in adapters), default=0),
+                    options=[*sleep, *shlex.split(config.server_options)],
                 )
                 stack.enter_context(server)
             policy = VLLMPolicy(
@@ -293,6 +295,8 @@ def engine_of(config: TrainConfig, model: Any, tokenizer: Any) -> Iterator[Engin
                 max_new_tokens=config.max_new_tokens,
                 temperature=config.temperature,
                 chat_template_kwargs=config.chat_template_kwargs,
+                # Weights that the next sync brings anyway are dropped; an adapter's base stays.
+                sleep_level=0 if not config.server_sleep else 1 if is_adapted(model) else 2,
             )
             stack.enter_context(closing(policy))
             policy.sync(model, 0)  # refuse before the run writes a file

@@ -313,6 +313,7 @@ class Learner:
                 seed = derive_seed(self.config.seed, number)
                 groups = self._play(self.rollout, number, seed)
                 filtered = self.world.decide(lambda: filter_metrics(self.rollout))
+                self.world.decide(self._free_engine)
         if not groups and not filtered:
             raise ValueError(
                 f"the rollout of step {number} gave no episodes: expected at least one"
@@ -340,6 +341,12 @@ class Learner:
         return self.world.decide(
             lambda: rollout(self.policy(seed=seed, **settings), step), breakable=True
         )
+
+    def _free_engine(self) -> None:
+        """Free the memory of an engine that sleeps while the model is trained."""
+        engine: Any = self.engine
+        if level := getattr(engine, "sleep_level", 0):
+            engine.sleep(level)
 
     def _next(self, number: int) -> tuple[Sequence[EpisodeGroup], dict[str, float]]:
         """Return the rollout of a step, and begin those of up to ``max_staleness`` later steps."""
@@ -549,6 +556,11 @@ def _require_fitting(
         raise ValueError(
             f"max_staleness={ahead} needs an engine that samples while the model is trained, such "
             "as VLLMPolicy: give one, or set max_staleness to 0"
+        )
+    if ahead and getattr(engine, "sleep_level", 0):
+        raise ValueError(
+            f"max_staleness={ahead} samples while the model is trained, and the engine sleeps "
+            "then: set its sleep_level or max_staleness to 0"
         )
     if ahead and isinstance(inner_rollout(rollout), StatefulRollout):
         raise ValueError(

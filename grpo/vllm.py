@@ -76,6 +76,8 @@ class VLLMPolicy(TokenPolicy):
         route: see :mod:`assay.grpo.vllm`; by default ``adapter`` with LoRA, else ``folder``.
         check: before the first step, change every trained tensor, and require that the server's
             log-probabilities follow. In bfloat16 that shows only effects above its rounding.
+        sleep_level: free the server's GPU memory while the model is trained, see :meth:`sleep`;
+            0 keeps it.
         concurrency: requests under way at a time.
         timeout_s: of a request, and of waiting for a lost server.
         api_key_env: environment variable with the server's key.
@@ -102,6 +104,7 @@ class VLLMPolicy(TokenPolicy):
         chat_template_kwargs: Mapping[str, Any] | None = None,
         route: Route | None = None,
         check: bool = True,
+        sleep_level: Literal[0, 1, 2] = 0,
         concurrency: int = 256,
         timeout_s: float = 600.0,
         api_key_env: str | None = None,
@@ -137,7 +140,7 @@ class VLLMPolicy(TokenPolicy):
         self._label, self._syncs, self._run = "", 0, uuid.uuid4().hex[:8]
         self._held: tuple[int, list[float]] | None = None
         self._transfer: Any = None
-        self._asleep = 0
+        self.sleep_level, self._asleep = sleep_level, False
         self.step = 0
         self.reseed(seed)
 
@@ -317,7 +320,7 @@ class VLLMPolicy(TokenPolicy):
         if self.route == "adapter":
             if self._asleep:
                 self._post("/wake_up")
-            self._asleep = 0
+            self._asleep = False
             self._post("/v1/load_lora_adapter", {"lora_name": self._label, "lora_path": folder})
             return
         call = {"method": "reload_weights", "kwargs": {"weights_path": folder}}
@@ -326,12 +329,12 @@ class VLLMPolicy(TokenPolicy):
     def _exchange(self, send: Callable[[], object], label: str) -> None:
         """Exchange weights between two tokens: requests under way go on with the new ones."""
         if self._asleep:
-            self._post("/wake_up?tags=weights" if self._asleep == 2 else "/wake_up")
+            self._post("/wake_up?tags=weights")
         self._post("/pause?mode=keep")
         send()
-        if self._asleep == 2:
+        if self._asleep:
             self._post("/wake_up?tags=kv_cache")
-        self._asleep = 0
+        self._asleep = False
         # Keys and values of old weights are computed again, those of running requests too.
         cleared = self._post("/reset_prefix_cache?reset_running_requests=true")
         if cleared != {"success": True}:
@@ -376,7 +379,7 @@ class VLLMPolicy(TokenPolicy):
             raise ValueError("level 2 drops the weights that an adapter needs: sleep at level 1")
         with self._lock:
             self._post(f"/sleep?level={level}&mode=wait")
-            self._asleep, self._held = level, None
+            self._asleep, self._held = True, None
 
     def _delete_old(self, before: str) -> None:
         """Delete checkpoints and adapters but the last two, and what an earlier run left."""
@@ -460,6 +463,9 @@ class VLLMPolicy(TokenPolicy):
             raise ServerError(
                 f"{self._shown} takes no weights: its development endpoints are off. {_START}"
             ) from error
+        self._asleep = self._get("/is_sleeping")[
+            "is_sleeping"
+        ]  # an earlier run may have left it so
         theirs, ours = Path(str(info.get("model"))) / "config.json", model.config.to_dict()
         if theirs.is_file():  # weights of another shape would end the server
             for name, value in json.loads(theirs.read_text()).items():

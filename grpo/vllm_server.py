@@ -121,7 +121,8 @@ class VLLMServer:
                     log.seek(self._said)
                     said = log.read().splitlines()
                 # The first is the cause; those of the processes above it refer to it.
-                found = (re.match(r"(?:[^\]]*\] )?(\w*Error: .+)", line) for line in said)
+                cause = re.compile(r"(?:[^\]]*\] )? *(\w*Error: .+|Value error, .+)")
+                found = map(cause.match, said)
                 why = next((x[1] for x in found if x), "".join(said[-1:]))
                 what = "ended" if ended else f"was not ready in {self.start_s:.0f} s"
                 raise ServerError(f"vLLM {what}: {why.strip()[:300]} (see {self.log})")

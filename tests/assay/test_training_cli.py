@@ -148,6 +148,8 @@ def test_a_run_is_killed_and_goes_on_from_its_directory_alone(
             "no effect with a server that is running already",
         ),
         (["--engine", "vllm", "--max-model-len", 3], "leaves no room for a prompt"),
+        (["--server-sleep"], "no effect with engine='transformers'"),
+        (["--engine", "vllm", "--server-sleep", "--max-staleness", 1], "max_staleness must be 0"),
         (
             ["--engine", "vllm", "--vllm-executable", "no-vllm", "--model", "nowhere"],
             "pip install vllm, or name its",

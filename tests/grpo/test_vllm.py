@@ -256,6 +256,35 @@ def test_weights_change_while_replies_are_under_way(make: Make) -> None:
     assert off(model, policy(ASK)) < 2 * NEAR
 
 
+@pytest.mark.parametrize(("name", "lora", "level"), [("tied", False, 2), ("untied", True, 1)])
+def test_it_sleeps_while_the_model_is_trained(
+    make: Make, digits: Any, tmp_path: Path, name: str, lora: bool, level: Any
+) -> None:
+    """On a CPU, vLLM frees nothing then, but takes no work either."""
+    asleep, rows = [], list[dict[str, Any]]()
+
+    def look(row: dict[str, Any]) -> None:
+        if row["step"]:
+            rows.append(row)
+            asleep.append(policy._get("/is_sleeping")["is_sleeping"])
+
+    for steps in (2, 3):  # the second run finds the server asleep
+        model, policy = make(name, lora=lora, max_new_tokens=2, eos_ids=[1], sleep_level=level)
+        config = GRPOConfig(
+            steps=steps, prompts_per_step=4, group_size=8, max_new_tokens=2, learning_rate=1e-3
+        )
+        given: dict[str, Any] = {"progress": False, "engine": policy, "trackers": []}
+        out, tokenizer = tmp_path / str(steps), policy.tokenizer
+        Learner(model, tokenizer, digits(4, 8), config, out, on_step=look, **given).train()
+    assert asleep == [True] * 5
+    assert max(row["mismatch"] for row in rows) < NEAR
+    stale = config.__class__(**{**config.to_json(), "max_staleness": 1})
+    with pytest.raises(ValueError, match="and the engine sleeps then"):
+        Learner(model, tokenizer, digits(4, 8), stale, tmp_path / "stale", engine=policy)
+    policy.sync(model, 3)  # awake again
+    assert off(model, policy(ASK)) < NEAR
+
+
 def test_a_tensor_that_does_not_arrive_is_named(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -429,7 +458,12 @@ def test_the_command_line_trains_by_a_server(
     chat = f"{dirs['tied']}-chat"
     model.save_pretrained(chat)
     tokenizer.save_pretrained(chat)
-    own_flags = ["--vllm-executable", Path(PYTHON).parent / "vllm", "--max-model-len", 128]
+    own_flags = [
+        "--vllm-executable",
+        Path(PYTHON).parent / "vllm",
+        "--server-options",
+        "--max-model-len=128 --seed 3",
+    ]
     command = [sys.executable, "-m", "assay", "train", "assay/Arithmetic-v1", "--set", "digits=1",
                "--model", chat, "--steps", 2, "--warmup-steps", 1, "--max-new-tokens", 4,
                "--prompts", 4, "--group-size", 4, "--eval-every", 2, "--held-out", 8, "--out", out,
@@ -445,4 +479,10 @@ def test_the_command_line_trains_by_a_server(
     assert [row["step"] for row in rows] == [0, 1, 2]
     assert (out / "vllm.log").exists() is own
     assert not list((out / "vllm").iterdir())
+    if own:  # the reason is the server's own
+        refused = subprocess.run(
+            [*map(str, command), "--server-sleep", "--out", tmp_path / "asleep"],
+            env=os.environ | environment, capture_output=True, text=True,
+        )  # fmt: skip
+        assert "Sleep mode is not supported on current platform" in refused.stderr
     assert processes() == before  # the server that was there is, and no other

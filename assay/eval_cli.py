@@ -93,7 +93,7 @@ def eval_command(
         list[str] | None,
         _rare(help="An extra field of requests, such as reasoning_effort=low."),
     ] = None,
-    device: Annotated[str, _sampling(help="Device of the model.")] = "cpu",
+    device: Annotated[str, _sampling(help="Device of the model.")] = "auto",
     price_in: Annotated[float, _rare(min=0, help="Price per million prompt tokens.")] = 0.0,
     price_out: Annotated[float, _rare(min=0, help="Price per million completion tokens.")] = 0.0,
     agent: Annotated[

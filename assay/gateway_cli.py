@@ -44,7 +44,7 @@ def gateway_command(
         str | None, _rare(help="Environment variable with the key of --server.")
     ] = None,
     vllm_executable: Annotated[str, _rare(help="vLLM's command.")] = "vllm",
-    device: Annotated[str, typer.Option(help="Where transformers runs the model.")] = "cpu",
+    device: Annotated[str, typer.Option(help="Where transformers runs the model.")] = "auto",
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for any free one.")] = 8000,
     max_tokens: Annotated[int, typer.Option(min=1, help="Maximum tokens of a reply.")] = 1024,
@@ -96,7 +96,7 @@ def engine_of(
     processed: bool = False,
     api_key_env: str | None = None,
     executable: str = "vllm",
-    device: str = "cpu",
+    device: str = "auto",
 ) -> Iterator[Engine | ChatEngine]:
     """Yield an engine; close it, and the server that it started.
 

@@ -68,7 +68,7 @@ class TrainConfig(GRPOConfig):
             this share of the largest weight.
         model: transformers directory, or hub name; a folder with weights and tokenizer, or a model
             of the Hugging Face hub.
-        device: device: ``cpu``, ``cuda``, ``cuda:1``.
+        device: ``cpu``, ``cuda``, ``cuda:1``; ``auto`` for a GPU if there is one.
         shard: under torchrun, cut weights, gradients and optimizer up between processes (FSDP2).
         dtype: of the weights. Less than ``float32`` loses small updates.
         autocast: compute in bfloat16, whatever the weights are; ``None`` does so on CUDA alone.
@@ -125,7 +125,7 @@ class TrainConfig(GRPOConfig):
     curriculum_exponent: float = 1.0
     curriculum_floor: float = 0.02
     model: str
-    device: str = "cpu"
+    device: str = "auto"
     shard: bool = False
     dtype: Precision = "float32"
     autocast: bool | None = None
@@ -160,10 +160,6 @@ class TrainConfig(GRPOConfig):
         """Return the settings that the learner does not read; they identify the run too."""
         learners = {f.name for f in fields(GRPOConfig)}
         return {k: v for k, v in self.to_json().items() if k not in {*learners, "out_dir"}}
-
-    def bfloat16_products(self) -> bool:
-        """Return ``autocast`` as it is on the device."""
-        return self.device.startswith("cuda") if self.autocast is None else self.autocast
 
     def lora(self) -> LoRA | None:
         """Return the adapters to train, or None to train all weights."""

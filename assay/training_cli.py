@@ -170,7 +170,7 @@ def _run(config: TrainConfig, chosen: set[str], *, resume: bool) -> None:
             config.model,
             device=config.device,
             dtype=config.dtype,
-            autocast=config.bfloat16_products(),
+            autocast=config.autocast,
             lora=config.lora(),
             gradient_checkpointing=config.gradient_checkpointing,
         )

@@ -124,7 +124,7 @@ def load_model(
     *,
     device: str = "cpu",
     dtype: str | torch.dtype = "float32",
-    autocast: bool = False,
+    autocast: bool | None = False,
     lora: LoRA | None = None,
     gradient_checkpointing: bool | None = False,
 ) -> tuple[Any, Any]:
@@ -137,9 +137,10 @@ def load_model(
             there is no such directory, the name of a model on the hub.
             Or adapters, as a checkpoint of a run with LoRA leaves them: their base is then
             loaded from where it was.
-        device: where the weights go.
+        device: where the weights go, such as ``cuda:1``; ``auto`` for a GPU if there is one.
         dtype: of the weights. Training in less than float32 loses small updates.
-        autocast: compute in bfloat16, whatever the weights are; see :mod:`assay.grpo.model`.
+        autocast: compute in bfloat16, whatever the weights are, see :mod:`assay.grpo.model`; None
+            does so on CUDA alone.
         lora: give the model new adapters, and train only them.
         gradient_checkpointing: compute each layer again backward, in place of keeping what it
             computed forward; None does so on an accelerator for a model of a billion parameters
@@ -198,7 +199,7 @@ def load_model(
         gradient_checkpointing = model.num_parameters() >= 10**9
     if gradient_checkpointing:
         set_checkpointing(model, True)
-    if autocast:
+    if where.type == "cuda" if autocast is None else autocast:
         set_autocast(model, torch.bfloat16)
     model.to(where).eval()
     _require_sampling(model, path)
@@ -299,6 +300,8 @@ def _base_of(path: Path) -> Path:
 
 
 def _device(name: str) -> torch.device:
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         device = torch.device(name)
         torch.zeros(1, device=device).tolist()  # only use shows whether it exists

@@ -51,7 +51,7 @@ class Sampling:
     retries: int = 4
     timeout_s: float = 600.0
     api_key_env: str | None = None
-    device: str = "cpu"
+    device: str = "auto"
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -57,13 +57,6 @@ def test_every_setting_has_a_meaning_a_type_and_one_place() -> None:
     assert needed == set(NEEDED)
 
 
-def test_bfloat16_is_the_default_on_cuda() -> None:
-    cases = (("cpu", None, False), ("cpu", True, True), ("cuda:1", None, True))
-    for device, autocast, on in (*cases, ("cuda", False, False)):
-        config = TrainConfig(**NEEDED, device=device, autocast=autocast)
-        assert config.bfloat16_products() is on
-
-
 def test_the_learner_reads_its_own_part() -> None:
     config = TrainConfig(**NEEDED, steps=7, loss="grpo")
     assert config.learner() == GRPOConfig(steps=7, loss="grpo", eval_every=50, save_every=50)

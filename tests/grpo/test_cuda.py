@@ -25,7 +25,7 @@ from assay.grpo import (
     tiny_model,
 )
 from assay.grpo.logprobs import FORWARDS, chosen_logprobs, shared_forward
-from assay.grpo.model import set_autocast
+from assay.grpo.model import computed_dtype, set_autocast
 from assay.plan.estimate import Job, plan, read_config
 from assay.plan.trace import rows_of_step
 
@@ -87,7 +87,9 @@ def test_bfloat16_gradients_point_where_float32_does(
 
 
 def test_the_first_ratio_is_near_1_in_bfloat16(directory: Path) -> None:
-    model, _ = load_model(directory, device="cuda", autocast=True)
+    model, _ = load_model(directory, device="auto", autocast=None)
+    assert model.device.type == "cuda"
+    assert computed_dtype(model) is torch.bfloat16
     prompts = [[5 + i, 6, 7] for i in range(16) for _ in range(4)]
     drawn = sample(model, prompts, max_new_tokens=200, seed=3)
     rows = [

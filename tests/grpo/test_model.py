@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
@@ -20,6 +21,7 @@ from transformers import (
 )
 
 from assay.grpo import ModelError, load_model, tiny_model
+from assay.grpo.model import computed_dtype
 
 
 def test_plain_transformers_loads_the_tiny_model(model_dir: Path) -> None:
@@ -143,6 +145,14 @@ def test_without_torch_the_remedy_is_named() -> None:
 def test_a_device_that_is_not_there_is_named(model_dir: Path, device: str) -> None:
     with pytest.raises(ModelError, match=f"cannot use device '{device}': .* Use 'cpu'"):
         load_model(model_dir, device=device)
+
+
+def test_bfloat16_is_the_default_on_cuda_alone(model_dir: Path) -> None:
+    model, _ = load_model(model_dir, device="auto", autocast=None)
+    on_gpu = torch.cuda.is_available()
+    assert model.device.type == ("cuda" if on_gpu else "cpu")
+    assert computed_dtype(model) is (torch.bfloat16 if on_gpu else torch.float32)
+    assert computed_dtype(load_model(model_dir, autocast=True)[0]) is torch.bfloat16
 
 
 def test_a_tokenizer_is_what_its_file_says(model_dir: Path, tmp_path: Path) -> None:

@@ -246,9 +246,6 @@ def _unread(config: TrainConfig) -> Iterator[Unread]:
         yield _OF_VLLM, f"engine={config.engine!r}", "set engine to vllm"
     elif config.server is not None:
         yield _SERVER, "a server that is running already", "start that server so"
-    if config.engine == "vllm":
-        beside = "engine='vllm', which evaluates as it trains"
-        yield ("eval_temperature",), beside, "set temperature"
 
 
 def _contradictions(config: TrainConfig) -> Iterator[str]:

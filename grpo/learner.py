@@ -12,9 +12,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from ..envs import EpisodeGroup, Refill
+from ..envs import EpisodeGroup, ExtendingPolicy, Refill
 from ..envs.group_summary import Score, rollout_metrics, sample_groups
 from ..sandbox.pool.threads import Threads
 from ..sandbox.redaction import redact
@@ -263,11 +263,14 @@ class Learner:
         self._saved = self.step, self._unlogged is None
         return path
 
-    def policy(self, *, seed: int, **settings: Any) -> Engine:
+    def policy(self, *, seed: int, **settings: Any) -> ExtendingPolicy:
         """Return the current model as a policy; ``settings`` override those of the config."""
         if self.engine is not None:
-            self.engine.sync(self.model, self.step)
-            self.engine.reseed(seed)
+            engine: Any = self.engine
+            engine.sync(self.model, self.step)
+            if settings:  # of an evaluation
+                return cast(ExtendingPolicy, engine.stream(seed, **settings))
+            engine.reseed(seed)
             return self.engine
         names = ("max_new_tokens", "temperature", "rows_per_batch", "chat_template_kwargs")
         chosen = {name: getattr(self.config, name) for name in names} | settings
@@ -537,10 +540,10 @@ def _require_fitting(
             "max_refills is set, and the rollout does not refill: make it with training_tasks, "
             "or wrap it as assay.envs.Refill does"
         )
-    if served and config.eval_temperature is not None:
+    if config.eval_temperature is not None and engine is not None and not hasattr(engine, "stream"):
         raise ValueError(
-            f"eval_temperature={config.eval_temperature} has no effect with an engine, which "
-            "samples as it was made to: leave it at None"
+            f"eval_temperature={config.eval_temperature} needs an engine that samples at several, "
+            "such as VLLMPolicy: give one, or leave it at None"
         )
     given = config.chat_template_kwargs
     if engine is not None and given not in (

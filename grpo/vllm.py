@@ -22,7 +22,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
@@ -144,9 +144,13 @@ class VLLMPolicy(TokenPolicy):
         self.step = 0
         self.reseed(seed)
 
-    def stream(self, seed: int) -> ExtendingPolicy:
-        """Return a policy with its own random numbers, which may be used beside others."""
-        return _Stream(self, seed)
+    def stream(self, seed: int, *, temperature: float | None = None) -> ExtendingPolicy:
+        """Return a policy with its own random numbers, which may be used beside others.
+
+        Its temperature is this policy's if it is given none.
+        """
+        heat = self.distribution.temperature if temperature is None else temperature
+        return _Stream(self, seed, replace(self.distribution, temperature=heat))
 
     def answer(self, prompts: list[list[int]], rows: list[int]) -> list[Completion]:
         """Sample a reply to each prompt.
@@ -158,8 +162,13 @@ class VLLMPolicy(TokenPolicy):
         """
         return self.sample(prompts, [derive_seed(self.seed, row) for row in rows])
 
-    def sample(self, prompts: Sequence[list[int]], seeds: Sequence[int]) -> list[Completion]:
-        """Sample a reply to each prompt of token ids.
+    def sample(
+        self,
+        prompts: Sequence[list[int]],
+        seeds: Sequence[int],
+        distribution: Distribution | None = None,
+    ) -> list[Completion]:
+        """Sample a reply to each prompt of token ids, from this policy's or another distribution.
 
         Raises:
             ServerError: the server refuses, stays away, or an answer is off. The whole call
@@ -178,8 +187,8 @@ class VLLMPolicy(TokenPolicy):
         def ask() -> list[Completion]:
             threads = Threads(min(self._concurrency, max(1, len(prompts))), "assay-vllm")
             try:
-                asked = zip(prompts, seeds, strict=True)
-                calls = [threads.submit(partial(self._answer, *each)) for each in asked]
+                drawn, asked = distribution or self.distribution, zip(prompts, seeds, strict=True)
+                calls = [threads.submit(partial(self._answer, *each, drawn)) for each in asked]
                 found: list[Completion] = [call.result() for call in calls]
             except Exception:  # if one failed, the others are not asked
                 threads.close(cancel=True, wait=True)
@@ -194,8 +203,8 @@ class VLLMPolicy(TokenPolicy):
 
         return self._with_recovery(ask, self._recover)
 
-    def _answer(self, prompt: list[int], seed: int) -> ServedCompletion:
-        d, step = self.distribution, self.step
+    def _answer(self, prompt: list[int], seed: int, d: Distribution) -> ServedCompletion:
+        step = self.step
         body = {
             "model": self._served,
             "prompt": prompt,
@@ -577,14 +586,15 @@ class VLLMPolicy(TokenPolicy):
 class _Stream(TokenPolicy):
     """Samples from a :class:`VLLMPolicy` with random numbers of its own."""
 
-    def __init__(self, policy: VLLMPolicy, seed: int) -> None:
+    def __init__(self, policy: VLLMPolicy, seed: int, distribution: Distribution) -> None:
         self.tokenizer, self.chat_template_kwargs = policy.tokenizer, policy.chat_template_kwargs
         self.max_new_tokens, self.longest = policy.max_new_tokens, policy.longest
-        self._policy = policy
+        self._policy, self._distribution = policy, distribution
         self.reseed(seed)
 
     def answer(self, prompts: list[list[int]], rows: list[int]) -> list[Completion]:
-        return self._policy.sample(prompts, [derive_seed(self.seed, row) for row in rows])
+        seeds = [derive_seed(self.seed, row) for row in rows]
+        return self._policy.sample(prompts, seeds, self._distribution)
 
 
 def _state_dict_of(model: Any, adapter: bool, dtype: torch.dtype) -> dict[str, Tensor]:

@@ -154,7 +154,6 @@ def test_a_run_is_killed_and_goes_on_from_its_directory_alone(
             ["--engine", "vllm", "--vllm-executable", "no-vllm", "--model", "nowhere"],
             "pip install vllm, or name its",
         ),
-        (["--engine", "vllm", "--eval-temperature", 0.5], "evaluates as it trains"),
     ],
 )
 def test_what_is_refused_leaves_nothing_behind(

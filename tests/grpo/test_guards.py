@@ -102,7 +102,7 @@ def test_an_engine_has_its_own_temperature_and_arguments_of_the_chat_template(
 ) -> None:
     thinking = {"chat_template_kwargs": {"enable_thinking": True}}
     engine = ModelPolicy(model, tokenizer, max_new_tokens=1, **thinking)
-    with pytest.raises(ValueError, match=r"eval_temperature=0\.5 has no effect with an engine"):
+    with pytest.raises(ValueError, match=r"eval_temperature=0\.5 needs an engine"):
         Learner(model, tokenizer, digits(), config(eval_temperature=0.5), tmp_path, engine=engine)
     Learner(model, tokenizer, digits(), config(**thinking), tmp_path / "same", engine=engine)
     other = config(chat_template_kwargs={"enable_thinking": False})

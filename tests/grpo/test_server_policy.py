@@ -157,7 +157,8 @@ def test_everything_that_changes_a_distribution_is_sent(server: Server, make: An
     make(temperature=0.5, top_p=0.9, top_k=4)(ASK[:1])
     body = server.bodies[-1]
     assert [body[n] for n in names] == [0.5, 0.9, 4, 0.0, 1.0]
-    (greedy,) = make(temperature=0)(ASK[:1])
+    (greedy,) = make(temperature=0.5).stream(1, temperature=0)(ASK[:1])  # of an evaluation
+    assert server.bodies[-1]["temperature"] == 0
     assert greedy.logprobs == (0.0, 0.0)
 
 

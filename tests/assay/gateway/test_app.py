@@ -346,13 +346,13 @@ def test_waiting_for_the_engine_stops_the_clock_and_has_a_limit(start, loaded) -
         await asyncio.sleep(60)
 
     engine.sample = slow
-    gateway, url = start(engine=engine, timeout_s=1.0)
+    gateway, url = start(engine=engine, timeout_s=3.0)
     session = gateway.open()
     session.clock.start()
     with pytest.raises(openai.InternalServerError) as late:
         client(url, session).chat.completions.create(model="m", messages=GO)
     assert late.value.code == "engine_timeout"
-    assert session.clock.seconds < 0.8
+    assert session.clock.seconds < 2.5
     assert session.faults
 
 

@@ -165,7 +165,7 @@ def _run(config: TrainConfig, chosen: set[str], *, resume: bool) -> None:
             except ServerError as error:
                 raise ConnectionError(str(error)) from error
         if not resume:  # a resumed run's checkpoint is hashed once, by the learner
-            world.decide(lambda: find_start(Path(config.out_dir), resume=False))
+            world.on_main(lambda: find_start(Path(config.out_dir), resume=False))
         loaded, tokenizer = load_model(
             config.model,
             device=config.device,

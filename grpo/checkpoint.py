@@ -106,12 +106,12 @@ def save_checkpoint(
         _write_state(to, state)
 
     try:
-        if not world.decide(path.exists):
+        if not world.on_main(path.exists):
             if sharded:
-                world.together(lambda: _save_optimizer(optimizer, parts[world.rank]))
+                world.on_all(lambda: _save_optimizer(optimizer, parts[world.rank]))
             elif world.is_main:
                 _save_optimizer(optimizer, parts[0])
-            world.decide(lambda: write_directory(path, write))
+            world.on_main(lambda: write_directory(path, write))
     except (OSError, RuntimeError, SafetensorError) as error:  # torch's and safetensors' words
         kept = list_checkpoints(root)
         last = f"The last good one is {str(kept[-1])!r}" if kept else "There is none before it"

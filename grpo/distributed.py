@@ -134,7 +134,7 @@ class World:
             dist.all_gather_object(found, value, group=self._objects)
         return found
 
-    def together(self, work: Callable[[], T], *, breakable: bool = False) -> list[T]:
+    def on_all(self, work: Callable[[], T], *, breakable: bool = False) -> list[T]:
         """Run ``work`` in each process, without collectives; return all results in all of them.
 
         Ctrl-C and SIGTERM may break off what is ``breakable``.
@@ -164,9 +164,9 @@ class World:
                 raise ProcessFailed(f"process {rank} of {self.size} failed: {value}")
         return [value for _, value in found]
 
-    def decide(self, work: Callable[[], T], *, breakable: bool = False) -> T:
+    def on_main(self, work: Callable[[], T], *, breakable: bool = False) -> T:
         """Run ``work`` in the main process only; return its result in all."""
-        found = self.together(lambda: [work()] if self.is_main else [], breakable=breakable)
+        found = self.on_all(lambda: [work()] if self.is_main else [], breakable=breakable)
         return found[0][0]
 
     @contextmanager

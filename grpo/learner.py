@@ -138,7 +138,7 @@ class Learner:
     ) -> None:
         require_trackers(trackers)
         self.world = world or World.join()
-        self._served = self.world.decide(lambda: engine is not None)
+        self._served = self.world.on_main(lambda: engine is not None)
         _require_fitting(config, rollout, held_out, engine, served=self._served)
         splits = splits_of(rollout, held_out, config)
         self.model, self.tokenizer = model.eval(), tokenizer
@@ -160,7 +160,7 @@ class Learner:
         self._records: tuple[MetricsLog, Progress] | None = None  # in the main process
         self._checkpoints = self.out_dir / "checkpoints"
         self._seen = self._log_size()
-        start = self.world.decide(lambda: self._begin(resume))
+        start = self.world.on_main(lambda: self._begin(resume))
         self.forward_name, forward = choose_forward(model)
         _log.info("log-probabilities by the %r forward", self.forward_name)
         self._updater = Updater(model, forward, config, self.world, shard=shard)
@@ -170,7 +170,7 @@ class Learner:
             path = self.out_dir / "reference"
             reference = self.reference = Reference(model)
             if start is None:
-                self.world.decide(lambda: reference.save(path))
+                self.world.on_main(lambda: reference.save(path))
             else:
                 reference.load(path)
         if start is not None:
@@ -198,8 +198,8 @@ class Learner:
             ProcessFailed, ProcessLost: another process raised, or is gone.
         """
         with ExitStack() as stack:
-            self.world.decide(lambda: stack.enter_context(run_lock(self.out_dir)))
-            self.world.decide(self._require_alone)
+            self.world.on_main(lambda: stack.enter_context(run_lock(self.out_dir)))
+            self.world.on_main(self._require_alone)
             signals = self.world.signals = stack.enter_context(Signals())
             anew = not self.step
             if self.step >= self.config.steps and self.world.is_main:
@@ -213,7 +213,7 @@ class Learner:
                 if self._unlogged is not None:  # the run was stopped in an evaluation
                     self._conclude(*self._unlogged)
                 while self.step < self.config.steps and self._ending is None:
-                    self.world.together(signals.deliver)  # raises in all if one was asked to stop
+                    self.world.on_all(signals.deliver)  # raises in all if one was asked to stop
                     step = self._collect(self.step + 1)
                     self._conclude(self._update(step), step.samples)
                     if self.config.save_every and step.number % self.config.save_every == 0:
@@ -311,12 +311,12 @@ class Learner:
         started = time.perf_counter()
         with time_limit(self.config.max_rollout_s, f"the rollout of step {number}"):
             if self.config.max_staleness:
-                groups, filtered = self.world.decide(lambda: self._next(number), breakable=True)
+                groups, filtered = self.world.on_main(lambda: self._next(number), breakable=True)
             else:
                 seed = derive_seed(self.config.seed, number)
                 groups = self._play(self.rollout, number, seed)
-                filtered = self.world.decide(lambda: filter_metrics(self.rollout))
-                self.world.decide(self._free_engine)
+                filtered = self.world.on_main(lambda: filter_metrics(self.rollout))
+                self.world.on_main(self._free_engine)
         if not groups and not filtered:
             raise ValueError(
                 f"the rollout of step {number} gave no episodes: expected at least one"
@@ -341,7 +341,7 @@ class Learner:
         """Roll out: the processes share the tasks, or the main one plays all."""
         if isinstance(inner_rollout(rollout), Tasks) and not self._served:
             return rollout(self.policy(seed=seed, world=self.world, **settings), step)
-        return self.world.decide(
+        return self.world.on_main(
             lambda: rollout(self.policy(seed=seed, **settings), step), breakable=True
         )
 
@@ -456,7 +456,7 @@ class Learner:
             if self._on_step is not None:
                 self._on_step(row)
 
-        self.world.decide(write)
+        self.world.on_main(write)
 
     def _refresh_reference(self) -> None:
         every = self.config.reference_every

@@ -150,7 +150,7 @@ class Tasks:
         first, end = (len(tasks) * (world.rank + i) // world.size for i in (0, 1))
         start = policy.rows.next
         policy.rows.next = start + first * group_size
-        found = world.together(lambda: play_here(tasks[first:end]), breakable=True)
+        found = world.on_all(lambda: play_here(tasks[first:end]), breakable=True)
         policy.rows.next = start + len(tasks) * group_size
         return [group for part in found for group in part]
 

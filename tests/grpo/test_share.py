@@ -41,10 +41,10 @@ def test_one_process_alone_needs_no_others(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.delenv("WORLD_SIZE", raising=False)
     world = World.join()
     assert (world.rank, world.size, world.is_main) == (0, 1, True)
-    assert world.decide(lambda: 3) == 3
+    assert world.on_main(lambda: 3) == 3
     assert world.gather(4) == [4]
     with pytest.raises(KeyError):
-        world.together(lambda: {}["no such key"])
+        world.on_all(lambda: {}["no such key"])
 
 
 def test_the_time_to_wait_is_a_number(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,6 +54,9 @@ class Objective:
         dual_clip: of ``clip``: where the advantage is negative, the ratio counts for no more
             than this, which must be above 1 + clip_high. ``delta`` in TRL, ``clip_ratio_c``
             (3 by default) in verl: one and the same bound. ``None`` for none.
+        off_policy_mask_threshold: replies whose mean log(p_old / p) is above this, in nats a token,
+            lose the gradient of their negative advantages (DeepSeek-V3.2); TRL's name. ``None``
+            for no such bound.
         cispo_cap: of ``cispo``: the most a ratio may weigh, itself and not its distance from
             1. TRL's ``epsilon_high``; 1 + ``clip_ratio_high`` in verl and the paper.
         cispo_floor: of ``cispo``: the least it may weigh; verl's 1 - ``clip_ratio_low``.
@@ -101,6 +104,7 @@ class Objective:
     clip: float = 0.2
     clip_high: float | None = None
     dual_clip: float | None = None
+    off_policy_mask_threshold: float | None = None
     cispo_cap: float = 5.0
     cispo_floor: float = 0.0
     sapo_temperature: float = 1.0

@@ -22,6 +22,8 @@ from torch import Tensor
 
 from .config import Average, Correction, Estimator, Objective
 
+BOUNDS = ("low", "high", "dual", "off_policy")
+"""What may cut off a token's gradient."""
 MAX_LOG_RATIO = 20.0
 """Where exp stops: e^20 = 4.9e8, in float32 still far from infinity, whose gradient is NaN."""
 
@@ -78,6 +80,8 @@ def policy_loss(
     log_ratio = (logprobs - old_logprobs).masked_fill(~mask, 0.0)
     own, advantages = logprobs.masked_fill(~mask, 0.0), advantages.masked_fill(~mask, 0.0)
     gain = gains(own, log_ratio, advantages, mask, objective)
+    if (most := objective.off_policy_mask_threshold) is not None:
+        gain = gain.masked_fill(strayed(log_ratio, advantages, mask, most), 0.0)
     if objective.penalised:
         if kl is None and reference_logprobs is not None:
             kl = kl_estimate(own, reference_logprobs.masked_fill(~mask, 0.0), objective.kl)
@@ -115,6 +119,15 @@ def gains(
         tau = taus[(a > 0).long()]
         return torch.sigmoid(tau * (ratio - 1)) * 4 / tau * a
     return clipped(ratio, a, clip=o.clip, high=o.upper_clip, dual=o.dual_clip)
+
+
+def strayed(log_ratio: Tensor, advantages: Tensor, mask: Tensor, most: float) -> Tensor:
+    """Say which tokens of A < 0 are in replies with ``mean_t log(p_old / p) > most``.
+
+    Their gain is 0: off-policy sequence masking, DeepSeek-V3.2 (arXiv 2512.02556) eq. 9.
+    """
+    count = mask.sum(dim=1, keepdim=True).clamp(min=1)
+    return (advantages < 0) & (-log_ratio.detach().sum(dim=1, keepdim=True) / count > most)
 
 
 def clipped(
@@ -310,9 +323,9 @@ def policy_sums(
     Returns:
         ``tokens``; ``ratio``, ``min_ratio`` and ``max_ratio`` of r, not cut, so that infinity
         shows; ``log_ratio`` and ``max_log_ratio``, the largest of any, sign aside; ``advantage``;
-        ``clipped_low``, ``clipped_high`` and ``clipped_dual``, tokens whose gradient (of CISPO:
-        weight) a bound cut off; with a reference ``kl_k1``, ``kl_k2``, ``kl_k3``. Without any token
-        all are 0, the ratios' extremes infinite.
+        ``clipped_low``, ``clipped_high``, ``clipped_dual`` and ``clipped_off_policy``, tokens whose
+        gradient (of CISPO: weight) a bound cut off; with a reference ``kl_k1``, ``kl_k2``,
+        ``kl_k3``. Without any token all are 0, the ratios' extremes infinite.
     """
     log_ratio = (logprobs - old_logprobs).masked_fill(~mask, 0.0)
     ratio, exact = log_ratio[mask].exp(), log_ratio[mask].double()
@@ -326,7 +339,10 @@ def policy_sums(
         "advantage": float(advantages[mask].sum()),
     }
     cut = _cut_off(log_ratio, advantages, mask, objective)
-    for bound in ("low", "high", "dual"):
+    if (most := objective.off_policy_mask_threshold) is not None:
+        far = strayed(log_ratio, advantages, mask, most)
+        cut = {bound: found & ~far for bound, found in cut.items()} | {"off_policy": far}
+    for bound in BOUNDS:
         sums[f"clipped_{bound}"] = float(cut[bound][mask].sum()) if bound in cut else 0.0
     if reference_logprobs is not None:
         pair, estimators = (logprobs[mask], reference_logprobs[mask]), get_args(Estimator)

@@ -16,7 +16,7 @@ from .config import GRPOConfig
 from .distributed import Shards, World, sum_gradients
 from .draw import derive_seed
 from .logprobs import Forward, TokenScores, read_rows
-from .loss import loss_denominator, merge_sums, policy_loss, policy_sums
+from .loss import BOUNDS, loss_denominator, merge_sums, policy_loss, policy_sums
 
 
 def minibatches(rows: Sequence[Row], config: GRPOConfig, step: int) -> list[list[Row]]:
@@ -207,7 +207,7 @@ def update_metrics(sums: dict[str, float], norms: list[float], rate: float) -> d
     if tokens:
         row |= {name: sums[name] for name in ("min_ratio", "max_ratio")}
         row |= {name: sums[name] / tokens for name in ("ratio", "entropy")}
-        cut = {b: sums[f"clipped_{b}"] / tokens for b in ("low", "high", "dual")}
+        cut = {b: sums[f"clipped_{b}"] / tokens for b in BOUNDS}
         row |= {f"clip_fraction/{b}": share for b, share in cut.items()}
         row["clip_fraction"] = sum(cut.values())
         if "kl_k3" in sums:

@@ -25,6 +25,8 @@ SURROGATES: list[dict[str, Any]] = [
     {"surrogate": "cispo", "cispo_cap": 1.3, "cispo_floor": 0.7},
     {"surrogate": "cispo", "ratio": "sequence", "cispo_cap": 1.1},
     {"surrogate": "sapo"},
+    {"off_policy_mask_threshold": 0.02},
+    {"off_policy_mask_threshold": 0.1, "ratio": "sequence", "clip": 0.05},
     {"surrogate": "sapo", "ratio": "sequence", "sapo_temperature": 2.0},
 ]
 PENALTIES: list[dict[str, Any]] = [
@@ -94,6 +96,7 @@ def naive(
                 min(v, high) if up else max(v, -o.clip) for v, up in zip(logs, signs, strict=True)
             ]
         log_s = sum(logs) / max(1, len(logs))
+        limit = math.inf if o.off_policy_mask_threshold is None else o.off_policy_mask_threshold
         for t in on[i]:
             weight = {
                 "dapo": 1 / max(1, sum(map(len, on))),
@@ -103,6 +106,8 @@ def naive(
             }[o.loss]
             log_r = x["lp"][i][t] - x["old"][i][t]
             value, slope = gain(o, log_r, log_s, x["adv"][i][t], x["lp"][i][t])
+            if x["adv"][i][t] < 0 and -log_s > limit:
+                value = slope = 0.0
             if o.beta and o.kl_in == "loss":
                 kl, kl_slope = penalty(o, log_r, x["lp"][i][t] - x["ref"][i][t])
                 value, slope = value - o.beta * kl, slope - o.beta * kl_slope
@@ -244,6 +249,10 @@ def test_sums_say_what_was_cut_and_merge() -> None:
     zero = torch.zeros(2, 3)
     whole = policy_sums(ratios.log(), zero, adv, mask, o, reference_logprobs=zero)
     assert (whole["clipped_low"], whole["clipped_high"], whole["clipped_dual"]) == (1, 2, 1)
+    far, fallen = Objective(off_policy_mask_threshold=0.1), ratios.where(ratios < 2, 0.4)
+    found = policy_sums(fallen.log(), zero, adv, mask, far)
+    cut = [found[f"clipped_{bound}"] for bound in ("low", "high", "dual", "off_policy")]
+    assert cut == [0, 2, 0, 2]  # each token once
     assert (whole["tokens"], whole["advantage"]) == (5, 1)
     assert whole["min_ratio"] == pytest.approx(0.5)
     assert whole["max_ratio"] == pytest.approx(4.0)

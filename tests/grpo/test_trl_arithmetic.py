@@ -160,6 +160,7 @@ CLIPPED = [
         ({}, {}),
         ({"epsilon_high": 0.28, "delta": 1.5}, {"clip_high": 0.28, "dual_clip": 1.5}),
         ({"importance_sampling_level": "sequence"}, {"ratio": "sequence"}),
+        ({"off_policy_mask_threshold": 0.05}, {"off_policy_mask_threshold": 0.05}),
         ({"beta": 0.1}, {"beta": 0.1, "kl_correction": True}),
         ({"beta": 0.1, "use_bias_correction_kl": False}, {"beta": 0.1}),
     )
@@ -194,6 +195,7 @@ def set_options(trainer: Any, options: dict[str, Any]) -> None:
         "sapo_temperature_neg": 1.05,
         "entropy_coef": 0.0,
         "top_entropy_quantile": 1.0,
+        "off_policy_mask_threshold": None,
     }
     for name, value in {**defaults, **options}.items():
         setattr(trainer.args, name, value)

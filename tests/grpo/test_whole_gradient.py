@@ -246,8 +246,11 @@ def naive_loss(model: Any, part: list[Loose], c: GRPOConfig, of_reference: Reade
             whole = torch.stack(list(cut.values())).mean().exp()
             ratios = dict.fromkeys(mine, whole)
         reply = torch.zeros((), dtype=torch.float64)
+        strayed = -sum(float(x.detach()) for x in log_ratio.values()) / max(1, len(mine))
+        most = c.off_policy_mask_threshold
         for t in mine:
-            reply = reply + gain(ratios[t], log_p[t], e.advantage[t], c)
+            if e.advantage[t] >= 0 or most is None or strayed <= most:
+                reply = reply + gain(ratios[t], log_p[t], e.advantage[t], c)
             if c.beta and c.kl_in == "loss":
                 d = log_p[t] - of_reference(e)[t]
                 kl = {"k1": d, "k2": d * d / 2, "k3": (-d).exp() - 1 + d}[c.kl]
@@ -361,6 +364,7 @@ def difference(
         {"advantage": "process", "advantage_std": "none", "loss": "grpo"},
         {"clip": 0.1, "clip_high": 0.15, "dual_clip": 1.2},
         {"ratio": "sequence", "clip": 0.05},
+        {"off_policy_mask_threshold": 0.002},
         {"surrogate": "gmpo", "clip": 0.1},
         {"surrogate": "cispo", "cispo_cap": 1.1, "cispo_floor": 0.9},
         {"surrogate": "sapo"},

@@ -96,11 +96,12 @@ class PPOConfig(GRPOConfig):
 
 
 _READ = """
-    loss ratio surrogate clip clip_high dual_clip cispo_cap cispo_floor sapo_temperature
-    sapo_temperature_negative beta kl kl_in kl_correction entropy_bonus steps prompts_per_step
-    group_size learning_rate warmup_steps weight_decay max_grad_norm num_iterations minibatches
-    temperature max_new_tokens rows_per_batch tokens_per_batch rollout_chunks max_none_share
-    eval_every eval_samples save_every seed allow_test_split allow_overlap allow_sample
+    loss ratio surrogate clip clip_high dual_clip off_policy_mask_threshold cispo_cap
+    cispo_floor sapo_temperature sapo_temperature_negative beta kl kl_in kl_correction
+    entropy_bonus steps prompts_per_step group_size learning_rate warmup_steps weight_decay
+    max_grad_norm num_iterations minibatches temperature max_new_tokens rows_per_batch
+    tokens_per_batch rollout_chunks max_none_share eval_every eval_samples save_every seed
+    allow_test_split allow_overlap allow_sample
 """
 
 

@@ -29,7 +29,7 @@ _ABROAD = (  # Spanish, Portuguese, French, Italian, German, Russian, Korean, Ja
     r"\b(?:respuesta|resposta|réponse|risposta|antwort|ответ)"
     r"(?:\s(?:final(?:e|is)?|correct[ae]|finale\scorrecte))?"
     rf"(?:{_MARKS}[:：]|\s(?:es|est|ist|lautet|é|è|равен|это)\b\s{{0,4}}:?)"
-    rf"|(?:정답|答え)(?:{_MARKS}[:：]|[은는はが]\s?:?)"
+    rf"|(?:정답|答え|正解)(?:{_MARKS}[:：]|[은는はが]\s?:?)"
 )
 _NO_VALUE = (  # "The solution is to add them" introduces no answer
     r"(?![\s*_]{0,6}(?:a|an|as|below|by|correct|found|given|in|obtained|of|set|shown|simple|"
@@ -37,7 +37,7 @@ _NO_VALUE = (  # "The solution is to add them" introduces no answer
 )
 _LABEL = re.compile(  # read from its noun on
     rf"(?<![A-Za-z])answers?(?:{_IS}|{_VERB})(?:\s{{0,4}}(?:therefore|thus|hence|then|simply|just|exactly"
-    r"|indeed|in\s+fact|clearly|actually|obviously|really|precisely|option|choice"
+    r"|indeed|in\s+fact|clearly|definitely|certainly|actually|obviously|really|precisely|option|choice"
     r"|equal\s+to|given\s+by|found\s+to\s+be)\b:?)?"
     rf"|(?<![A-Za-z])solutions?{_IS}{_NO_VALUE}"
     rf"|(?:(?<=correct )|(?<=right )|(?<=best ))(?:option|choice){_IS}"
@@ -85,6 +85,7 @@ _NOUNS = (
     "твет",
     "답",
     "え",
+    "解",
 )  # without the letter of either case
 _OR_ELSE = re.compile(r"\bor\s{1,4}(?:the\s{1,4})?(?:final\s|correct\s)?\Z", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?](?=\s|$)|\n|[。！？]")

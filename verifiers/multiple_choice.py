@@ -10,6 +10,7 @@ from typing import Any
 from .text.labels import without_choice_label
 from .text.markup import strip_markup
 from .text.read_answer import read_answer
+from .text.words import strip_invisible
 from .validation import safe_repr
 from .verdict import Verdict
 from .verifier import Verifier
@@ -41,9 +42,9 @@ _SAYS = re.compile(  # I choose B; B is the correct option
     r"(?:answer|option|choice|one)))?",
     re.IGNORECASE,
 )
-_SIGNS = ("*`$ ", '*`$"“” ', "*`$\"“”'✅✓✔ ")  # by turns: an option may be f', {7} or "a"
+_SIGNS = ("*`$ ", '*`$"“” ', "*`$\"“”'‘’✅✓✔ ")  # by turns: an option may be f', {7} or "a"
 _BRACED = re.compile(r"\{([^{}]*)\}|\[([^\[\]]*)\]")
-_FULLWIDTH = str.maketrans("（）：．", "():.")
+_FULLWIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
 _SEPARATOR = re.compile(r"\s*(?:[,;&/+，、]|\band\b)\s*(?:and\b\s*)?")
 
 
@@ -144,7 +145,7 @@ def _chosen(text: str, options: dict[str, str], *, several: bool) -> set[str] | 
     """Return the letters that an answer names, or ``None``."""
     if "~~" in text:  # struck out
         return None
-    text = " ".join(strip_markup(text).translate(_FULLWIDTH).split())
+    text = " ".join(strip_markup(strip_invisible(text)).translate(_FULLWIDTH).split())
     read = (_letters(text, options, signs, several=several) for signs in _SIGNS)
     return next((found for found in read if found is not None), None)
 

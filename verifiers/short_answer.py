@@ -10,6 +10,7 @@ from typing import Any, Literal
 from .text.answer import MAX_ANSWER
 from .text.markup import strip_markup
 from .text.read_answer import read_answer
+from .text.words import strip_invisible
 from .validation import safe_repr
 from .verdict import Verdict
 from .verifier import Verifier
@@ -27,6 +28,7 @@ _TOKEN = re.compile(
 _DATE = re.compile(r"\d{1,4}/\d{1,2}/\d{1,4}|\d{4}/\d{2,4}")
 _SPACED = re.compile(r"(?<=\d) ([/^*×÷+]) (?=\d)")
 _FORMULA = re.compile(r"(?<!\\)\$([^$]*)(?<!\\)\$")
+_SCRIPT = re.compile(r"(?:(\^)|(?<=[^\W_])_)\{?(-?\d{1,9})\}?")  # 10^{6}, H_2O
 _MARK = re.compile(r"[$€£¥₹₩₽]|(?<=\d)\s?[%‰°]")
 
 
@@ -83,6 +85,8 @@ class ShortAnswer(Verifier):
         found = read_answer(reply, _RULES)
         if found.text is None:
             return Verdict.unparseable(found.reason)
+        if "~~" in found.text:
+            return Verdict.unparseable("the answer is struck out", extracted=found.text)
         known = [
             answer for answer in _known(reference) if not _marked_otherwise(answer, found.text)
         ]
@@ -113,7 +117,7 @@ def _known(reference: Any) -> list[str]:
 
 def _tokens(text: str) -> list[str]:
     """Return normalized words and numbers, without articles unless there is nothing else."""
-    text = strip_markup(text)
+    text = _SCRIPT.sub(r"\1\2", strip_markup(strip_invisible(text)))
     plain = unicodedata.normalize("NFKC", text).casefold()
     plain = plain.replace("−", "-").replace("–", "-").replace("⁄", "/")
     plain = _DATE.sub(lambda date: date[0].replace("/", " "), _JOINED.sub("", plain))

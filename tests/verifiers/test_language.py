@@ -61,6 +61,12 @@ def test_a_short_sentence_is_told_from_all_others(language: str) -> None:
     assert Language().verify(sentence, language).score == 1.0
 
 
+@pytest.mark.parametrize("language", SENTENCES)
+def test_a_reply_that_says_each_sentence_twice_is_in_no_language(language: str) -> None:
+    other = SENTENCES["de" if language == "en" else "en"]
+    assert Language(language).verify(f"{SENTENCES[language]} {other} " * 3, None).score == 0.0
+
+
 @pytest.mark.parametrize("language", ["en", "de", "fr", "es", "ru", "el", "pl", "tr"])
 def test_capitals_change_nothing(language: str) -> None:
     """Other detectors take capitals in English for German."""

@@ -8,7 +8,7 @@ from typing import Any
 from ..text.boxes import boxes
 from ..text.markup import TEXT_COMMAND, blank_text
 from ..text.thought import UNCLOSED, after_thinking
-from ..text.words import has_content
+from ..text.words import has_content, strip_closed_comments
 from ..validation import check_one_of, check_whole
 from ..verdict import Verdict
 from ..verifier import Verifier
@@ -31,10 +31,10 @@ class Boxed(Verifier):
     r"""Full marks for an answer in exactly one ``\boxed{}``, after the thought.
 
     The box is closed and contains a letter or a digit, a command for a symbol, such as ``\pi``, or
-    one of ``< > =``. Boxes in ``<think>`` do not count, a box in a box counts as two, and an
-    unclosed box earns 0. An empty ``\boxed{}`` that is only mentioned counts as well, since readers
-    of the answer cannot distinguish it. A bare "or" in a box names candidates, not an answer,
-    unlike ``\text{ or }`` between the two roots of an equation. ``\fbox{}`` is a box.
+    one of ``< > =``. Boxes in ``<think>`` or a comment do not count, a box in a box counts as two,
+    and an unclosed box earns 0. An empty ``\boxed{}`` that is only mentioned counts as well, since
+    readers of the answer cannot distinguish it. A bare "or" in a box names candidates, not an
+    answer, unlike ``\text{ or }`` between the two roots of an equation. ``\fbox{}`` is a box.
 
     Reference: ignored; whether the answer is right is for another verifier to say.
 
@@ -72,6 +72,7 @@ class Boxed(Verifier):
         text = after_thinking(reply)
         if text is None:
             return Verdict.unparseable(UNCLOSED)
+        text = strip_closed_comments(text)
         closed, unclosed = boxes(text)
         if unclosed:
             return Verdict.unparseable("a box is never closed")

@@ -9,6 +9,7 @@ from typing import Any
 from ..text.language import (
     BY_SCRIPT,
     NONE,
+    STOPS,
     WRITTEN_IN,
     are_merged,
     detect_language,
@@ -24,13 +25,13 @@ from .prose import PARTS, Part, missing, part_of, prose
 
 _FEW_LETTERS = 12
 _FEW_WORDS = 2
-_PASSAGE = 80  # characters that a passage has at least, if the text has as many
+_PASSAGE = 30  # characters that a passage has at least, if the text has as many
 _LONGEST = 400
 _PASSAGES = 160  # that are read, spread evenly over a longer text
 _WHOLE = 4000  # characters of those, read at once
 _LIKELY = 0.5  # how sure the text as a whole must be
 _SURE = 0.8  # how sure a passage must be to differ from the whole
-_STOP = re.compile(r"[^.!?。！？।\n]*+[.!?。！？।\n]*+")
+_STOP = re.compile(rf"[^{STOPS}\n]*+[{STOPS}\n]*+")
 _MANY_MARKS = re.compile(r"([\u0300-\u036f]{4})[\u0300-\u036f]++")
 
 

@@ -58,8 +58,7 @@ class PuzzleVerifier(Verifier):
         last = text.rpartition("\n")[2].strip()
         for reading in (text, last) if found.rule == "last_paragraph" and last != text else (text,):
             yield reading
-            if (rest := after_list_label(reading)) is not None:
-                yield rest
+            yield from after_list_label(reading)
 
     def check_reference(self, reference: Any) -> str | None:
         """Return what :meth:`check` finds."""

@@ -119,9 +119,10 @@ def fewest_steps(capacities: Water, target: int) -> tuple[Step, ...]:
     return tuple(step for step, _ in path or ())
 
 
-_REMARK = re.compile(  # "to the brim", "until A is full", and how much the jugs hold then: (3, 2)
+_HELD = r"\s{0,3}(?:[A-Za-z]\s{0,3}[=:]\s{0,3})?\d{1,5}(?:\s?(?:[Ll]|lit(?:er|re)s?))?\s{0,3}"
+_REMARK = re.compile(  # "to the brim", "until A is full"; (3, 2) or (A=3, B=2) for what they hold
     r"\bto the (?:brim|top)\b|\buntil\b[^,;:.(\n]{0,60}"
-    r"|\(\s{0,3}\d{1,5}(?:\s{0,3},\s{0,3}\d{1,5}){1,4}\s{0,3}\)"
+    rf"|\({_HELD}(?:[,;]{_HELD}){{1,4}}\)"
 )
 _TOKEN = re.compile(rf"([A-Za-z]+)|[-\s,;:.()\[\]\"'=>{ARROWS}]+|(.)", re.DOTALL)
 _VERBS = {

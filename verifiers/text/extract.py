@@ -2,7 +2,8 @@ r"""Find the one answer a reply commits to.
 
 Every rule reads the reply a fixed number of times, whatever it holds: a reply of one megabyte
 of ``\boxed{`` costs no more than one of prose. A thought is no answer: only what follows the
-last ``</think>`` counts, and a ``<think>`` that is never closed leaves nothing to judge.
+last ``</think>`` counts, and a ``<think>`` that is never closed leaves nothing to judge. Nor is an
+HTML comment, where a label may introduce the answer.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from .fences import fenced_blocks
 from .labels import after_label, answer_line_after, answer_tag, hash_line, tag
 from .numbers import last_math, last_number
 from .thought import UNCLOSED, after_thinking
+from .words import strip_closed_comments
 
 DEFAULT_RULES = ("boxed", "answer", "hash", "phrase", "last_number")
 
@@ -62,6 +64,8 @@ def final_answer(
     text = after_thinking(reply)
     if text is None:
         return Answer(None, reason=UNCLOSED)
+    if "-->" in text and not _LABELS.isdisjoint(rules):
+        text = strip_closed_comments(text)
     for rule, find in _finders(tuple(rules)):
         found = find(text)
         if found is None:

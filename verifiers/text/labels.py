@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterator
 
 from .answer import MAX_ANSWER, Answer
 from .fences import fenced_blocks
@@ -29,7 +30,7 @@ _ABROAD = (  # Spanish, Portuguese, French, Italian, German, Russian, Korean, Ja
     r"\b(?:respuesta|resposta|réponse|risposta|antwort|ответ)"
     r"(?:\s(?:final(?:e|is)?|correct[ae]|finale\scorrecte))?"
     rf"(?:{_MARKS}[:：]|\s(?:es|est|ist|lautet|é|è|равен|это)\b\s{{0,4}}:?)"
-    rf"|(?:정답|答え)(?:{_MARKS}[:：]|[은는はが]\s?:?)"
+    rf"|(?:정답|答え|正解)(?:{_MARKS}[:：]|[은는はが]\s?:?)"
 )
 _NO_VALUE = (  # "The solution is to add them" introduces no answer
     r"(?![\s*_]{0,6}(?:a|an|as|below|by|correct|found|given|in|obtained|of|set|shown|simple|"
@@ -37,7 +38,7 @@ _NO_VALUE = (  # "The solution is to add them" introduces no answer
 )
 _LABEL = re.compile(  # read from its noun on
     rf"(?<![A-Za-z])answers?(?:{_IS}|{_VERB})(?:\s{{0,4}}(?:therefore|thus|hence|then|simply|just|exactly"
-    r"|indeed|in\s+fact|clearly|actually|obviously|really|precisely|option|choice"
+    r"|indeed|in\s+fact|clearly|definitely|certainly|actually|obviously|really|precisely|option|choice"
     r"|equal\s+to|given\s+by|found\s+to\s+be)\b:?)?"
     rf"|(?<![A-Za-z])solutions?{_IS}{_NO_VALUE}"
     rf"|(?:(?<=correct )|(?<=right )|(?<=best ))(?:option|choice){_IS}"
@@ -85,6 +86,7 @@ _NOUNS = (
     "твет",
     "답",
     "え",
+    "解",
 )  # without the letter of either case
 _OR_ELSE = re.compile(r"\bor\s{1,4}(?:the\s{1,4})?(?:final\s|correct\s)?\Z", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?](?=\s|$)|\n|[。！？]")
@@ -286,13 +288,14 @@ def without_choice_label(text: str) -> str:
 
 
 _LIST_WORDS_NAMES = """
-answer assignment cells coins colouring coloring colors colours edges items ladder list moves
-numbers order ordering path presses route schedule selection sequence set solution sorted square
-steps subset taken tour tree vertices nodes walk
-a an are as ascending alphabetical alphabetically by descending
+answer arrangement assignment buttons cells coin coins colouring coloring colors colours edges
+items knight ladder list move moves mst name names numbers order ordering path press pressed presses
+result route schedule selection sequence set solution sorted square squares step steps subset task
+tasks taken things tile tiles tour tree truth values vertices nodes walk word words
+a an are as ascending alphabetical alphabetically be by chosen descending
 fewest final find following follows for found from full here i in increasing decreasing is its
-legal length minimal minimum my of one optimal possible shortest so some spanning such the then
-this these therefore thus to valid value with
+legal length minimal minimum my of one optimal possible satisfying selected shortest so some
+spanning such take the then this these therefore thus to topological used valid value weight with
 """
 _LIST_WORDS = frozenset(_LIST_WORDS_NAMES.split())
 _LIST_LABEL_END = re.compile(r"[:=]")
@@ -301,16 +304,20 @@ _LIST_VERB = re.compile(r"\s(?:is|are)\s")
 _PLAIN_WORD = re.compile(r"[^\W\d_]+")
 
 
-def after_list_label(text: str) -> str | None:
-    """Return the text after ``Sorted list:`` or "The path is"; ``None`` if neither begins it."""
-    end = _LIST_LABEL_END.search(text, 0, 120) or _LIST_VERB.search(text, 0, 120)
-    if end is None:
-        return None
-    words = _PLAIN_WORD.findall(text[: end.start()].casefold())
-    known = words and len(words) <= 12 and all(w in _LIST_WORDS or len(w) == 1 for w in words)
+def after_list_label(text: str) -> Iterator[str]:
+    """Yield the text after ``Sorted list:``, then after "The path is", if either begins it."""
+    sign = _LIST_LABEL_END.search(text, 0, 120)
+    verb = _LIST_VERB.search(text, 0, sign.start() if sign else 120)
+    for end in (sign, verb):
+        if end is not None and _is_list_label(text[: end.start()]):
+            rest = text[end.end() :].strip()
+            # {"path": ["A", "B"]}
+            yield rest[:-1] if text[:1] == "{" and rest[-1:] == "}" else rest
+
+
+def _is_list_label(text: str) -> bool:
+    words = _PLAIN_WORD.findall(text.casefold())
     ends = [w for w in words if w not in _LIST_WORDS]  # of "path from A to D"
-    if _LIST_SIGN.search(text, 0, end.start()) or len(ends) > 2 - (len(ends) == len(words)):
-        return None  # a list stands there, not a label
-    rest = text[end.end() :].strip()
-    rest = rest[:-1] if text[:1] == "{" and rest[-1:] == "}" else rest  # {"path": ["A", "B"]}
-    return rest if known else None
+    if _LIST_SIGN.search(text) or len(ends) > 2 - (len(ends) == len(words)):
+        return False  # a list stands there, not a label
+    return 0 < len(words) <= 12 and all(len(w) == 1 for w in ends)

@@ -222,7 +222,10 @@ LEAST_SHARE = 0.85
 _LEAST_LETTERS = 6  # two letters of Hangul or Thai are identified by their script all the same
 _LEAST_SURE = 0.6
 _BORROWING = 3  # of so many letters in a sentence one at least is its script's own
-_PIECE = re.compile(r"[^.!?。！？।\n]++")
+STOPS = ".!?。！？।॥۔؟።։។။"
+"""What ends a sentence, by any script."""
+
+_PIECE = re.compile(rf"[^{STOPS}\n]++")
 
 
 def language_of(text: str) -> str | None:

@@ -231,6 +231,12 @@ def strip_comments(text: str) -> str:
     return "".join([head, *(piece.partition("-->")[2] for piece in pieces)])
 
 
+def strip_closed_comments(text: str) -> str:
+    """Return a text without HTML's comments; one that is never closed is text."""
+    head, end, rest = text.rpartition("-->")
+    return strip_comments(head + end) + rest
+
+
 def count_occurrences(text: str, keyword: str) -> int:
     """Count how often a keyword occurs in a text as a word or phrase of its own, in any case.
 

@@ -199,6 +199,12 @@ class BwrapSessions:
         Raises:
             SandboxError: it did not come up.
         """
+        try:
+            return self._start(root, limits)
+        except OSError as error:  # the disk is full, or too many files are open
+            raise SandboxError(f"a session did not start: {error}") from error
+
+    def _start(self, root: ImageFacts, limits: SessionLimits) -> View:
         program = filter_program(spare_init=True)
         if program is None:
             raise SandboxUnavailable("no filter of system calls is known for this machine")
@@ -229,7 +235,7 @@ class BwrapSessions:
                 said = child.said()
                 child.kill()
                 raise SandboxError(f"a session did not start: {said or error}") from error
-        except (SandboxError, SlotBroken) as error:
+        except (SandboxError, SlotBroken, OSError) as error:
             group.remove()
             with contextlib.suppress(OSError):
                 folder.rmdir()

@@ -43,6 +43,8 @@ def test_a_command_says_how_it_ended(s: Session) -> None:
     assert s.exec(["printf", "%s", "a b", "*"]).text == "a b*"
     assert s.exec(["/no/such"]).returncode == 127
     assert s.exec("cat", stdin=b"in" * 500_000).stdout_truncated == 900_000
+    with pytest.raises(ValueError, match="at most"):  # it ended the supervisor, as a lost session
+        s.exec("x" * (17 << 20))
 
 
 def test_variables_folder_and_user(session_box: Sandbox) -> None:

@@ -102,11 +102,11 @@ class Chat:
     @property
     def characters(self) -> int:
         """About how long it is, with the tools and the calls that a template may show."""
-        if isinstance(self.messages, tuple):
+        if isinstance(self.messages, tuple | str):
             return len(self.messages)
-        texts = [self.messages] if isinstance(self.messages, str) else self.messages
-        size = sum(len(t if isinstance(t, str) else t["content"]) + 32 for t in texts)
-        shown = [t["tool_calls"] for t in texts if not isinstance(t, str) and "tool_calls" in t]
+        texts = [v for m in self.messages for v in m.values() if isinstance(v, str)]
+        shown = [m["tool_calls"] for m in self.messages if "tool_calls" in m]
+        size = sum(map(len, texts)) + 32 * len(self.messages)
         return size + sum(len(json.dumps(each)) for each in (*shown, *self.tools))
 
 

@@ -77,6 +77,10 @@ class TransformersEngine:
         try:
             found = self.draw([w[0] for w in batch])
         except Exception as error:  # every request must get an answer, whatever a model raises
+            if half := len(batch) // 2:  # one request's fault, or too much memory for all at once
+                self._answer(batch[:half])
+                self._answer(batch[half:])
+                return
             found = [EngineError(f"{type(error).__name__}: {error}")] * len(batch)
         for (_, future, loop), result in zip(batch, found, strict=True):
             loop.call_soon_threadsafe(_resolve, future, result)

@@ -16,6 +16,7 @@ from ..envs import TextEnv
 from ..envs.tools import ToolEnv
 from ..envs.tools.calls import written_call
 from ..envs.tools.messages import hermes
+from .grading import log
 
 _RESET, _SUBMIT, _STEP = "reset", "submit", "step"
 
@@ -100,6 +101,12 @@ class _Player:
                 return self._step(self._reply(name, arguments))
             except _Mistake as error:
                 return _said(str(error), is_error=True)
+            except Exception as error:  # what it says may be the known answer
+                log.exception("%s raised in %s", self._env.name, name)
+                self._going = False
+                why = f"the environment raised {type(error).__name__}"
+                about = {"reward": None, "status": "verifier_error", "truncated": False}
+                return _said(f"[the episode is over: no reward: {why}]", about, is_error=True)
 
     def _reply(self, name: str, arguments: Mapping[str, Any]) -> str:
         if name in self._own:

@@ -20,9 +20,9 @@ _TIMEOUT_S = 10
 def infrastructure_failure(address: str, container: str, *, hung_up: bool) -> str:
     """Return the failure of infrastructure that ended a container; empty if it may be the program.
 
-    It is one if somebody had the daemon kill the container; if the connection to it was lost (the
-    guest exits with 0 only then; or it still runs although our stream has ended); and if the
-    daemon cannot be asked or does not know the container, since it is gone or was restarted.
+    It is one if somebody had the daemon kill or pause the container; if the connection to it was
+    lost (the guest exits with 0 only then; or it still runs although our stream has ended); and if
+    the daemon cannot be asked or does not know the container, since it is gone or was restarted.
 
     Args:
         address: of the daemon.
@@ -38,8 +38,11 @@ def infrastructure_failure(address: str, container: str, *, hung_up: bool) -> st
     try:
         events = _events(client, container)
         codes = [_exit_code(event) for event in events if event.get("Action") == "die"]
-        if any(event.get("Action") == "kill" for event in events):
+        actions = [event.get("Action") for event in events]
+        if "kill" in actions:
             return "its container was killed"
+        if actions.count("pause") > actions.count("unpause"):  # a commit has one of each
+            return "its container was paused"
         if not codes and not _exists(client, container):
             return "the daemon lost the container"
         if codes == ["0"] or (not codes and hung_up):

@@ -8,7 +8,6 @@ in memory of its own, which bounds it. Only root can mount that, so only root op
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import itertools
 import os
@@ -63,6 +62,9 @@ ln -s fd/0 "$0"/dev/stdin && ln -s fd/1 "$0"/dev/stdout && ln -s fd/2 "$0"/dev/s
 mount -t overlay -o lowerdir="$2",upperdir="$0"/up,workdir="$0"/work,nosuid overlay "$0"/root &&
 shift 2 && exec "$@"
 """
+# Unlike cp it opens what it reads from the folder that it has opened: the session may put a link to
+# the machine's files in a folder's place meanwhile.
+_TAR = ("tar", "--xattrs", "--xattrs-include=*", "--numeric-owner", "--warning=none")
 
 
 class View:
@@ -105,15 +107,19 @@ class View:
             raise SandboxError("sessions under bubblewrap save no images with names: use Docker")
         written = f"/proc/{self._child.pid}/root{self._folder}/up"
         copy = tempfile.mkdtemp(prefix=f"{_NAME}-{process_id()}-snapshot-", dir=_home())
-        command = ["cp", "-a", f"{written}/.", copy]
-        env = {**os.environ, "LC_ALL": "C"}
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
-        # What a process of the session removes meanwhile is no fault, if the session goes on.
-        faults = [x for x in done.stderr.splitlines() if not x.endswith(os.strerror(errno.ENOENT))]
-        gone = done.returncode == 1 and not faults and os.path.isdir(written)
-        if done.returncode and not gone:
+        pack = [*_TAR, "--ignore-failed-read", "-cSC", written, "."]
+        pipe, null = subprocess.PIPE, subprocess.DEVNULL
+        with (
+            subprocess.Popen(pack, stdout=pipe, stderr=null) as out,
+            subprocess.Popen([*_TAR, "-xpC", copy], stdin=out.stdout, stderr=pipe) as into,
+        ):
+            assert out.stdout and into.stderr  # noqa: S101, PT018 - for the type checker
+            out.stdout.close()
+            if fault := into.stderr.read(300):  # one for each file, perhaps: the first will do
+                into.kill()
+        if fault or into.returncode or out.returncode > 1:  # 1: the session changed it meanwhile
             remove_tree(copy)
-            raise SandboxError(f"a session's files cannot be copied: {faults[:3]}"[:300])
+            raise SandboxError(f"a session's files cannot be copied: {fault!r}")
         return copy
 
     def end(self) -> None:
@@ -193,6 +199,12 @@ class BwrapSessions:
         Raises:
             SandboxError: it did not come up.
         """
+        try:
+            return self._start(root, limits)
+        except OSError as error:  # the disk is full, or too many files are open
+            raise SandboxError(f"a session did not start: {error}") from error
+
+    def _start(self, root: ImageFacts, limits: SessionLimits) -> View:
         program = filter_program(spare_init=True)
         if program is None:
             raise SandboxUnavailable("no filter of system calls is known for this machine")
@@ -223,7 +235,7 @@ class BwrapSessions:
                 said = child.said()
                 child.kill()
                 raise SandboxError(f"a session did not start: {said or error}") from error
-        except (SandboxError, SlotBroken) as error:
+        except (SandboxError, SlotBroken, OSError) as error:
             group.remove()
             with contextlib.suppress(OSError):
                 folder.rmdir()

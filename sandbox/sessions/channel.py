@@ -20,6 +20,7 @@ from ..backends.forks import call_after_fork
 from ..backends.frames import Frames
 
 _LARGEST_FRAME = 1 << 17
+_LARGEST_COMMAND = 1 << 23
 _PIECE = 1 << 16
 _IN_FLIGHT = 1 << 20
 """Bytes of stdin that a supervisor holds for a command that does not read."""
@@ -129,18 +130,23 @@ class Channel:
         """Start a job: a command (``x``), or files to put (``p``) or get (``g``, ``G``).
 
         Or the next connection to the supervisor's port (``n``).
+
+        Raises:
+            ValueError: a text holds a zero byte or half of a surrogate pair, or all are too long.
+            ChannelBroken: the supervisor is gone.
         """
+        variables = [f"{name}={value}" for name, value in environment.items()]
+        head = struct.pack(">BBIQQ", ord(kind), flags, _ms(timeout_s), output_bytes, file_bytes)
+        asked = head + _text(user) + _text(folder) + _texts(arguments) + _texts(variables)
+        if len(asked) > _LARGEST_COMMAND:  # which no supervisor takes, and no system runs
+            raise ValueError(
+                f"a command has at most {_LARGEST_COMMAND:,} bytes, not {len(asked):,}"
+            )
         with self._lock:
             self._number += 1
             job = Job(self._number, (into or io.BytesIO(), io.BytesIO()))
             self._jobs[job.number] = job
-        variables = [f"{name}={value}" for name, value in environment.items()]
-        head = struct.pack(">BBIQQ", ord(kind), flags, _ms(timeout_s), output_bytes, file_bytes)
-        self._send(
-            "J",
-            job.number,
-            head + _text(user) + _text(folder) + _texts(arguments) + _texts(variables),
-        )
+        self._send("J", job.number, asked)
         return job
 
     def write(self, job: Job, data: bytes | memoryview, *, last: bool) -> None:

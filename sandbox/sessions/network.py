@@ -34,7 +34,8 @@ _WAITING = 4  # connections that may come at one time
 _LARGEST_HEAD = 1 << 16
 _CONNECT_S = 15.0
 _AGAIN_S = 0.1
-_QUEUED = 512  # pieces of at most 64 KiB that a slow server has not taken
+_UNREAD_MS = 300_000
+_QUEUED = 1024  # pieces of at most 64 KiB, of a session, that slow servers have not taken
 _HOST = re.compile(r"(\*\.)?[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 
 
@@ -102,12 +103,13 @@ class Proxy:
     def __init__(self, channel: Channel, allowed: Allowlist | Forward) -> None:
         self._channel = channel
         self._allowed = allowed
+        self._room = threading.Semaphore(_QUEUED)
         for _ in range(_WAITING):
             self._wait_for_one()
 
     def _wait_for_one(self) -> None:
         with contextlib.suppress(ChannelBroken):
-            pipe = _Pipe()
+            pipe = _Pipe(self._room)
             job = self._channel.start(
                 "n",
                 ["proxy"],
@@ -133,7 +135,8 @@ class Proxy:
         with contextlib.suppress(ChannelBroken, OSError, ValueError):
             upstream, greeting, rest = self._connect(job, pipe, first)
             with upstream:
-                upstream.settimeout(None)  # an answer may take its time
+                upstream.settimeout(None)  # an answer may take its time, but what is sent is read
+                upstream.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_MS)
                 if greeting:
                     self._channel.write(job, greeting, last=False)
                 upstream.sendall(rest)
@@ -147,6 +150,7 @@ class Proxy:
         with contextlib.suppress(ChannelBroken):
             self._channel.kill(job)
         self._channel.forget(job)
+        pipe.drop(job)
 
     def _connect(self, job: Job, pipe: _Pipe, head: bytes) -> tuple[socket.socket, bytes, bytes]:
         """Open the connection that a request asks for, or refuse it.
@@ -218,16 +222,21 @@ def _open(name: str, port: int) -> socket.socket:
 
 
 class _Pipe(BytesIO):
-    """Bytes on their way from a session's reading thread to a connection's."""
+    """Bytes on their way from a session's reading thread to a connection's.
 
-    def __init__(self) -> None:
+    Args:
+        room: for pieces, which all connections of a session share: it may open many.
+    """
+
+    def __init__(self, room: threading.Semaphore) -> None:
         super().__init__()
         self._pieces: deque[bytes] = deque()
+        self._room = room
         self._over = False
 
     def write(self, data: bytes) -> int:  # type: ignore[override]
         """Hand on a piece. A connection that does not take what it gets is given up."""
-        self._over = self._over or len(self._pieces) >= _QUEUED
+        self._over = self._over or not self._room.acquire(blocking=False)
         if not self._over:
             self._pieces.append(bytes(data))
         return len(data)
@@ -235,4 +244,14 @@ class _Pipe(BytesIO):
     def get(self, job: Job) -> bytes:
         """Return the next piece; empty at the end."""
         job.wait(lambda job: bool(self._pieces or self._over or job.how), None)
-        return self._pieces.popleft() if self._pieces else b""
+        if not self._pieces:
+            return b""
+        self._room.release()
+        return self._pieces.popleft()
+
+    def drop(self, job: Job) -> None:
+        """Take no more, and give back the room of what nobody gets."""
+        with job.changed:
+            self._over = True
+        while self.get(job):
+            pass

@@ -250,7 +250,7 @@ class Session:
         Raises:
             OSError: there is none, it is no plain file, a symbolic link is on the way, or it is
                 larger than the limit.
-            SandboxError, SessionEnded: as :meth:`exec` does.
+            SandboxError, SessionEnded: as :meth:`exec` does, or if this machine's disk is full.
         """
         with files.Parcel(limit_mib) as parcel:
             self._fetch("g", path, parcel, user)
@@ -270,7 +270,7 @@ class Session:
         Raises:
             OSError: it is no folder, a symbolic link is on the way, it is larger than the limit,
                 or ``into`` has such names already.
-            SandboxError, SessionEnded: as :meth:`exec` does.
+            SandboxError, SessionEnded: as :meth:`exec` does, or if this machine's disk is full.
         """
         with files.Parcel(limit_mib) as parcel:
             self._fetch("G", path, parcel)

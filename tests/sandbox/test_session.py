@@ -43,6 +43,8 @@ def test_a_command_says_how_it_ended(s: Session) -> None:
     assert s.exec(["printf", "%s", "a b", "*"]).text == "a b*"
     assert s.exec(["/no/such"]).returncode == 127
     assert s.exec("cat", stdin=b"in" * 500_000).stdout_truncated == 900_000
+    with pytest.raises(ValueError, match="at most"):  # it ended the supervisor, as a lost session
+        s.exec("x" * (17 << 20))
 
 
 def test_variables_folder_and_user(session_box: Sandbox) -> None:
@@ -219,6 +221,33 @@ def test_a_killed_container_is_a_fault_of_the_sandbox(session_image: str) -> Non
         with pytest.raises(SandboxError):
             s.exec("true")
         client.close()
+
+
+@pytest.mark.slow
+def test_a_paused_container_is_one_too(session_image: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A snapshot pauses it for a moment, which is none."""
+    monkeypatch.setattr("assay.sandbox.sessions.session._GRACE_S", 0.5)
+    with Sandbox(session_image, backend="docker") as box, box.session(limits=LIMITS) as s:
+        s.snapshot()
+        client = connect()
+        threading.Timer(0.3, lambda: client.pause(s._place._id)).start()  # type: ignore[attr-defined]
+        with pytest.raises(SandboxError, match="paused"):
+            s.exec("sleep 60", timeout_s=1)
+        client.close()
+
+
+def test_a_full_disk_of_this_machine_is_no_fault_of_a_session(
+    session_box: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever grades counts an OSError, or a session that ended, against the policy."""
+    with session_box.session(limits=LIMITS) as s:
+        s.exec("mkdir /big; head -c 3M /dev/zero >/big/x")
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
+        for fetch in (lambda: s.get("/big/x"), lambda: s.get_dir("/big", tmp_path / "d")):
+            with pytest.raises(SandboxError, match="this machine cannot keep"):
+                fetch()
+        monkeypatch.undo()
+        assert len(s.get("/big/x")) == 3 << 20
 
 
 def test_a_killed_supervisor_under_bubblewrap_is_one_too(session_box: Sandbox) -> None:

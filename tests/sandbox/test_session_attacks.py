@@ -309,6 +309,34 @@ def test_a_snapshot_is_for_its_owner_alone(session_box: Sandbox) -> None:
         assert folder.parent.stat().st_mode & 0o777 == 0o700
 
 
+EXCHANGES = """
+import ctypes, os, time
+os.makedirs("/r/d")
+for i in range(200):
+    open(f"/r/d/{i}", "w").close()
+os.symlink(HOSTS, "/r/l")
+print("ready", flush=True)
+while 1:
+    ctypes.CDLL(None).renameat2(-100, b"/r/d", -100, b"/r/l", 2)
+    time.sleep(0.004)
+"""
+
+
+@pytest.mark.slow
+def test_a_link_that_takes_a_folders_place_brings_a_branch_nothing(
+    session_box: Sandbox, tmp_path: Path
+) -> None:
+    for i in range(200):
+        (tmp_path / str(i)).write_text("the machine's")
+    with session_box.session(limits=LIMITS) as s:
+        process = s.start(["python3", "-c", EXCHANGES.replace("HOSTS", repr(str(tmp_path)))])
+        while b"ready" not in process.log():
+            time.sleep(0.05)
+        for _ in range(3):
+            with s.fork() as fork:
+                assert fork.exec("cat /r/*/*").stdout == b""
+
+
 def test_sessions_do_not_see_each_other(session_box: Sandbox) -> None:
     with session_box.session(limits=LIMITS) as one, session_box.session(limits=LIMITS) as other:
         one.start("exec -a secret sleep 100 || sleep 100")

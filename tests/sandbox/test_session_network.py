@@ -5,10 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
 
 import pytest
 
 from assay.sandbox import Allowlist, Sandbox, SessionLimits
+from assay.sandbox.sessions.channel import Job
+from assay.sandbox.sessions.network import _Pipe
 
 LIMITS = SessionLimits(memory_mib=256, pids=64)
 BODY = b"body" * 100_000
@@ -80,6 +83,21 @@ def test_only_the_hosts_of_the_list_are_reached(session_box: Sandbox, port: int)
         for _ in range(6):
             s.exec(["python3", "-c", junk])
         assert fetch(f"http://127.0.0.1:{port}/x") == str(len(BODY))
+
+
+def test_what_slow_servers_have_not_read_is_bounded_for_a_whole_session() -> None:
+    """A session may open a connection for each of its processes: that was 4 GiB of ours."""
+    room, job = threading.Semaphore(3), Job(1, (BytesIO(), BytesIO()))
+    slow, other = _Pipe(room), _Pipe(room)
+    for _ in range(5):
+        slow.write(b"x")
+    other.write(b"y")
+    assert (slow.get(job), other.get(job)) == (b"x", b"")
+    slow.drop(job)
+    fresh = _Pipe(room)
+    for _ in range(4):
+        fresh.write(b"z")
+    assert [fresh.get(job) for _ in range(4)] == [b"z", b"z", b"z", b""]
 
 
 def test_which_hosts_a_list_allows() -> None:

@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from assay.gateway.app import AT_ONCE, BODY_BYTES
-from assay.gateway.engine import Sampled
+from assay.gateway.engine import Sampled, SampleRequest
 from assay.gateway.episodes import Refused
 from assay.gateway.requests import ChatBody, CompletionBody, ResponseBody
 from assay.gateway.transformers_engine import TransformersEngine
@@ -274,6 +274,7 @@ def test_a_million_faults_are_not_listed(kind, body: dict[str, Any]) -> None:
     [
         {"messages": [GO, {"role": "assistant", "tool_calls": [{**CALL, "function": LONG_CALL}]}]},
         {"tools": [tool({}, description="x" * 200_000)]},
+        {"messages": [GO, {**SEEN, "tool_call_id": "x" * 200_000}]},
     ],
 )
 def test_calls_and_tools_count_as_length(start, body: dict[str, Any]) -> None:
@@ -415,6 +416,27 @@ def test_only_what_was_sampled_has_a_gradient(start) -> None:
     )
     assert trained(session) == sampled
     assert len(session.tree.turns) == len(forged) + 5
+
+
+class Poisoned(TransformersEngine):
+    """An engine whose model raises at one request, or at more than two at once."""
+
+    def draw(self, requests):
+        if len(requests) > 2 or any(request.seed == 13 for request in requests):
+            raise RuntimeError("out of memory")
+        return super().draw(requests)
+
+
+def test_a_request_that_breaks_the_model_costs_no_other_its_reply(loaded) -> None:
+    async def ask_all() -> list[Any]:
+        engine = Poisoned(*loaded)
+        asked = [SampleRequest((5, 6), 4, seed=seed) for seed in (11, 12, 13, 14, 15)]
+        found = await asyncio.gather(*map(engine.sample, asked), return_exceptions=True)
+        await engine.close()
+        return found
+
+    kinds = [type(found).__name__ for found in asyncio.run(ask_all())]
+    assert kinds == ["Sampled", "Sampled", "EngineError", "Sampled", "Sampled"]
 
 
 def test_a_program_that_asks_otherwise_has_the_fault_of_a_template_forgiven(start, loaded) -> None:

@@ -39,7 +39,14 @@ def broken():
         raise OSError("no judge")
     return TextEnv(Rows([Task("?", "1")]), FunctionVerifier(judge))
 
-for make in (shop, sums, broken):
+class Raises(TextEnv):
+    def respond(self, state, reply):
+        raise ValueError(f"not {state.task.reference}")
+
+def raising():
+    return Raises(Rows([Task("?", "secret")]), Exact(), max_turns=2)
+
+for make in (shop, sums, broken, raising):
     register(f"played/{make.__name__}-v0", make)
 '''
 
@@ -106,6 +113,15 @@ def test_a_fault_is_no_reward(tmp_path) -> None:
     assert results[1].is_error
     assert results[1].structured_content["reward"] is None
     assert "no judge" not in text(results[1])
+
+
+def test_what_an_environment_raises_is_not_told(tmp_path) -> None:
+    """It may quote the known answer."""
+    calls = [("reset", {}), ("step", {"reply": "1"}), ("step", {"reply": "1"})]
+    _, (_, fault, late) = played(tmp_path, "raising", calls)
+    assert text(fault) == "[the episode is over: no reward: the environment raised ValueError]"
+    assert fault.structured_content["status"] == "verifier_error"
+    assert "call reset" in text(late)
 
 
 def test_options_without_effect_are_refused() -> None:

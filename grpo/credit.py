@@ -67,14 +67,12 @@ def credit(
         compared = _of_outcomes(groups, rows[: len(scored)], objective)
         advantages = [(compared[i],) * len(r.reply) for i, r in zip(owners, rows, strict=True)]
     made = [replace(r, advantages=a) for r, a in zip(rows, advantages, strict=True)]
-    if reading is not None:
-        made = _weighed(made, reading, objective)
     if objective.mask_truncated:
         for i, (owner, row) in enumerate(zip(owners, made, strict=True)):
             n = len(row.reply)
             if scored[owner].truncated:
                 made[i] = replace(row, written=(False,) * n, advantages=(0.0,) * n)
-    return made
+    return made if reading is None else _weighed(made, reading, objective)
 
 
 def reading_drift(rows: Sequence[Row], reading: Sequence[TokenScores]) -> float:

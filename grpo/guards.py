@@ -69,7 +69,9 @@ def drift(sums: Mapping[str, float]) -> float:
     :func:`~assay.grpo.loss.policy_sums`.
     """
     if not sums.get("tokens"):
-        return float("nan")
+        return math.nan
+    if sums["ratio"] == math.inf:  # where q is 0 the logarithm is infinite too
+        return math.inf
     return (sums["ratio"] - sums["log_ratio"]) / sums["tokens"] - 1
 
 

@@ -142,12 +142,13 @@ def test_a_sampler_that_disagrees_is_weighed() -> None:
 
 
 def test_only_undecided_tokens_have_an_advantage() -> None:
-    """A third of three tokens: the one of highest entropy in the whole rollout."""
-    groups = group(episode(1.0, 2), episode(0.0, 1))
+    """A third of three tokens: the one of highest entropy in the rollout, but no masked one."""
+    groups = group(episode(1.0, 2), episode(0.0, 1), episode(0.5, 1, cut=True))
     rows = rows_of(groups)
-    reading = read(rows, -1.0, [(0.1, 0.9), (0.2,)])
-    found = credit(groups, rows, Objective(top_entropy=0.34, advantage_eps=0.0), reading)
-    assert [r.advantages for r in found] == [(0.0, 1.0), (0.0,)]
+    reading = read(rows, -1.0, [(0.1, 0.9), (0.2,), (2.0,)])
+    objective = Objective(top_entropy=0.34, mask_truncated=True, advantage_std="none")
+    found = credit(groups, rows, objective, reading)
+    assert [r.advantages for r in found] == [(0.0, 0.5), (0.0,), (0.0,)]
 
 
 def test_a_penalty_in_the_reward_is_summed_over_the_reply() -> None:

@@ -75,11 +75,12 @@ def test_drift_is_the_estimate_of_kl() -> None:
     assert math.isnan(drift({}))
 
 
+@pytest.mark.parametrize("given", [-1.0, -math.inf])
 def test_a_rollout_of_another_policy_stops_the_run(
-    model: Any, tokenizer: Any, digits: Any, tmp_path: Path
+    model: Any, tokenizer: Any, digits: Any, tmp_path: Path, given: float
 ) -> None:
     """Log-probabilities that no model gave, as of another temperature or another server."""
-    rollout = altered(digits, lambda i, c: replace(c, logprobs=(-1.0,) * len(c.ids)))
+    rollout = altered(digits, lambda i, c: replace(c, logprobs=(given,) * len(c.ids)))
     before = weights(model)
     learner = Learner(model, tokenizer, rollout(16, 8), config(), tmp_path)
     with pytest.raises(SamplerMismatch, match=r"step 1: .*max_mismatch is 0\.02.*temperature"):

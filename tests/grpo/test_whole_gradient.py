@@ -265,8 +265,9 @@ def weigh(model: Any, every: list[Loose], c: GRPOConfig) -> None:
     """What is multiplied into advantages before the first update."""
     with torch.no_grad():
         found = [read(model, e.ids, c.temperature) for e in every]
-    rows = zip(every, found, strict=True)
-    entropies = sorted(float(h[t]) for e, (_, h) in rows for t, m in enumerate(e.mine) if m)
+    rows = [(e, h) for e, (_, h) in zip(every, found, strict=True)]
+    kept = [(e, h) for e, h in rows if not (c.mask_truncated and e.cut)]
+    entropies = sorted(float(h[t]) for e, h in kept for t, m in enumerate(e.mine) if m)
     least = entropies[math.ceil((len(entropies) - 1) * (1 - c.top_entropy) - 1e-9)]
     for e, (log_p, entropy) in zip(every, found, strict=True):
         mine = [t for t, m in enumerate(e.mine) if m]
@@ -377,6 +378,7 @@ def difference(
         {"top_entropy": 0.4},
         {"mask_truncated": True},
         {"mask_truncated": True, "loss": "grpo", "beta": 0.1, "entropy_bonus": 0.1},
+        {"mask_truncated": True, "top_entropy": 0.4},
         {"correction": "token_truncate", "correction_cap": 1.1, "correction_floor": 0.8},
         {"correction": "token_mask", "correction_cap": 1.2, "correction_floor": 0.8},
         {"correction": "sequence_truncate", "correction_cap": 1.1},

@@ -130,7 +130,7 @@ def calls_check(
             break
     status, reason = failure or (RunStatus.OK, "")
     out, err = text(reply.outputs[0]), text(reply.outputs[1])
-    return Check(status, passed, len(cases), reason, out, err, failed)
+    return Check(status, passed, len(cases), _writable(reason), out, err, failed)
 
 
 def _line(data: bytes) -> tuple[str, Any]:
@@ -201,7 +201,12 @@ def tests_check(reply: Reply, limits: Limits) -> Check:
     if failure is not None and failed is None:  # it ended in the middle of a test
         failed = min(seen, total - 1)
     status, reason = failure or (RunStatus.OK, "")
-    return Check(status, passed, total, reason, out, err, failed)
+    return Check(status, passed, total, _writable(reason), out, err, failed)
+
+
+def _writable(reason: str) -> str:
+    """Escape halves of surrogate pairs, which a program may raise and no file takes."""
+    return text(reason.encode("utf-8", "backslashreplace"))
 
 
 def shortened(said: str) -> str:

@@ -458,6 +458,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "len": len,
     "bool": bool,
     "hash": hash,
+    "dir": dir,
     "iter": iter,
     "reversed": reversed,
     "next": next,

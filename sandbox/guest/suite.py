@@ -7,6 +7,7 @@ import builtins
 import re
 import sys
 import types
+from collections import Counter
 from collections.abc import Iterable
 
 from .pytest_stub import OFFERED
@@ -23,6 +24,9 @@ CLASS_OF = "__class_of__"
 
 OPERATE = "__operate__"
 """The tests' name of :func:`~.library.operate`."""
+
+CHANGED = "__changed__"
+"""The tests' name of :meth:`~.channel.Peer.changed`."""
 
 _LIBRARIES = {
     "np": "numpy",
@@ -109,6 +113,7 @@ class Suite:
         modules: standard modules used without an import.
         libraries: other modules used without an import, by their names in the tests.
         program_modules: names by which the tests import the program.
+        passed: names of what they pass to functions, and use elsewhere too.
         imports_by_name: they import what they test, so other unknown names are mistakes.
 
     Raises:
@@ -141,6 +146,7 @@ class Suite:
         whole = ast.Module([*self.setup, *self.body], [])
         nodes = list(ast.walk(whole))
         self._find_names(nodes)
+        self._find_passed(nodes)
         self._refuse_subclasses(nodes)
         self._refuse_identity(nodes)
         self._refuse_new_globals(nodes)
@@ -301,6 +307,8 @@ class Suite:
         """Compile a statement. CLASS_OF asks for classes; OPERATE guards NumPy's operators."""
         if self._asks_for_classes:
             statement = _Classes().visit(statement)
+        if self.passed:
+            statement = _Changes(self.passed, self._known).visit(statement)
         if self.array_libraries:
             statement = _Operators().visit(statement)
         return compile(ast.Module([statement], []), "tests.py", "exec", dont_inherit=True)
@@ -403,6 +411,66 @@ class Suite:
             self.names.add(self.entry_point)
         elif not by_name and not self.names - set(self.functions) and len(self.called) == 1:
             self.names |= self.called  # "assert sum(10, 15) == 6" can only mean the program's sum
+
+    def _find_passed(self, nodes: list[ast.AST]) -> None:
+        reads = (n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+        uses = Counter(reads)
+        origins = _origins(nodes)
+        libraries = {
+            name
+            for name in _imported(nodes)
+            if origins.get(name, name).partition(".")[0] not in self.program_modules
+        }
+        self._known = {*dir(builtins)} - self.names | libraries | self.modules
+        own = self._known | self.functions.keys()
+        calls = [n for n in nodes if isinstance(n, ast.Call) and not _asserts(n)]
+        arguments = [
+            value
+            for call in calls
+            if not (isinstance(call.func, ast.Name) and call.func.id in own)
+            for value in (*call.args, *(keyword.value for keyword in call.keywords))
+        ]
+        self.passed = {a.id for a in arguments if isinstance(a, ast.Name) and uses[a.id] > 1}
+
+
+class _Changes(ast.NodeTransformer):
+    """``x == [1, 2]`` asks for ``x`` as the program left it; ``f(x) == sorted(x)`` does not.
+
+    Args:
+        passed: names that may be arguments of the program's functions.
+        known: names that are never the program's.
+    """
+
+    def __init__(self, passed: set[str], known: set[str]) -> None:
+        self._passed, self._known, self._name = passed, known, ""
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        """Look at what is compared with a literal."""
+        return self._compared(node, [node.left, *node.comparators])
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Look at ``assertEqual`` and its like."""
+        return self._compared(node, node.args[:2] if _asserts(node) else [])
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        """Replace the name that is compared."""
+        if node.id != self._name or not isinstance(node.ctx, ast.Load):
+            return node
+        call = ast.Call(ast.Name(CHANGED, ast.Load()), [node], [])
+        return ast.fix_missing_locations(ast.copy_location(call, node))
+
+    def _compared(self, node: ast.AST, sides: list[ast.expr]) -> ast.AST:
+        before, found = self._name, [self._variables(side) for side in sides]
+        named = [names for names in found if names]
+        if len(sides) > 1 and len(named) == 1 and len(named[0]) == 1 and named[0] <= self._passed:
+            (self._name,) = named[0]
+        self.generic_visit(node)
+        self._name = before
+        return node
+
+    def _variables(self, side: ast.expr) -> set[str]:
+        bounds = (n for n in ast.walk(side) if isinstance(n, ast.Slice))
+        return _names(side) - self._known - {name for n in bounds for name in _names(n)}
 
 
 class _Classes(ast.NodeTransformer):

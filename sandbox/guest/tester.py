@@ -40,7 +40,7 @@ from .library import (
 )
 from .pytest_stub import Failed, stand_in
 from .remote import Remote
-from .suite import CLASS_OF, OPERATE, SHARED, Suite
+from .suite import CHANGED, CLASS_OF, OPERATE, SHARED, Suite
 from .wire import LIBRARIES
 
 CANDIDATE_GONE = 77
@@ -277,7 +277,7 @@ class Runner:
         suite = self.suite
         module = types.ModuleType("tests")
         module.__file__ = "tests.py"
-        vars(module)["__builtins__"] = Builtins(self._of_program)
+        vars(module)["__builtins__"] = Builtins(self._of_program, self.peer.changed)
         vars(module)[SHARED] = lambda kind: self.peer.shared.setdefault(kind.__name__, kind)
         if any(name in suite.text for name in ("asyncio", "dataclasses", "inspect")):
             forward()
@@ -308,7 +308,9 @@ class Runner:
         """Find the program's global of this name, if any. The first request starts it."""
         if not self.started:
             self.started = True
-            self.peer.send(["load", [*LIBRARIES], self.suite.reads_files, *self.peer.shared])
+            suite = self.suite
+            options = [[*LIBRARIES], suite.reads_files, bool(suite.passed)]
+            self.peer.send(["load", *options, *self.peer.shared])
             hello = self.peer.receive()
             if hello[0] != "ready":
                 self.report.write(failed=[str(part) for part in hello[1:3]])
@@ -396,12 +398,15 @@ class Builtins(dict[str, Any]):
 
     Args:
         find: gives the program's global of a name, in a dict, or an empty dict.
+        changed: gives an argument as the program left it.
     """
 
-    def __init__(self, find: Callable[[str], dict[str, Any]]) -> None:
+    def __init__(
+        self, find: Callable[[str], dict[str, Any]], changed: Callable[[Any], Any]
+    ) -> None:
         names = ("__import__", "__build_class__")
         super().__init__({name: getattr(builtins, name) for name in names})
-        self.update({CLASS_OF: class_of, OPERATE: operate})
+        self.update({CLASS_OF: class_of, OPERATE: operate, CHANGED: changed})
         self.update(callable=forwarded("builtins", "callable"))
         self.update(isinstance=is_instance, issubclass=is_subclass)
         self._find = find

@@ -198,6 +198,8 @@ def tests_check(reply: Reply, limits: Limits) -> Check:
         failure = failure or _unfinished(reply, limits, code)
     elif failure is None and passed < total:
         failure = (RunStatus.RUNTIME_ERROR, "the tests ended early")
+    if failure is not None:  # also of a statement that is no test, behind the last of them
+        total = max(total, passed + 1)
     if failure is not None and failed is None:  # it ended in the middle of a test
         failed = min(seen, total - 1)
     status, reason = failure or (RunStatus.OK, "")

@@ -91,6 +91,8 @@ _CONTAINERS = frozenset(
 )
 _DISPLAYS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 """How tests make what goes to the program as a copy."""
+_HOLDERS = (*_DISPLAYS, ast.Tuple, ast.Lambda, ast.Name, ast.Attribute)
+"""Values that may hold functions."""
 
 _PATCHED = frozenset({"builtins", "datetime", "os", "random", "requests", "subprocess", "time"})
 """Modules that tests change to steer the program."""
@@ -137,7 +139,7 @@ class Suite:
             raise ValueError("they assert nothing, so every program would pass")
         self.functions = {n.name: n for n in body if isinstance(n, _FUNCTIONS)}
         self.body = self._without_runners(body)
-        self._asserting = self._asserting_functions()
+        self._asserting = self._asserting_names()
         self.units = [s for s in self.body if self._is_test(s)]
         self._find_uncalled()
         self._asks_for_classes = ("type(" in self.text or "__class__" in self.text) and (
@@ -326,26 +328,35 @@ class Suite:
                 kept.append(node)
         return [n for n in kept if not _starts_runner(n)]
 
-    def _asserting_functions(self) -> set[str]:
-        """Return functions that assert, themselves or through another."""
-        found: set[str] = set()
-        while True:
-            more = {
-                name
-                for name, node in self.functions.items()
-                if name not in found
-                and any(_asserts(n) or _called([n]) & found for n in ast.walk(node))
-            }
-            if not more:
-                return found
+    def _asserting_names(self) -> set[str]:
+        """Return functions, classes and collections of them that assert, maybe through another."""
+        statements = [s for s in [*self.setup, *self.body] if _named(s)]
+        found = {
+            name
+            for statement in statements
+            for node in ast.walk(statement)
+            # What a class raises may be no assertion: a tree that refuses a key, say.
+            if _asserts(node)
+            and not (isinstance(node, ast.Raise) and isinstance(statement, ast.ClassDef))
+            for name in _named(statement)
+        }
+        uses = [(_named(s), _names(s)) for s in statements]
+        while more := {n for names, used in uses if used & found for n in names} - found:
             found |= more
+        return found
 
     def _is_test(self, statement: ast.stmt) -> bool:
         """Return whether a statement asserts something, by itself or by a function of the tests."""
         if isinstance(statement, _DEFINITIONS):
             return False
         nodes = list(ast.walk(statement))
-        return any(map(_asserts, nodes)) or bool(_called(nodes) & self._asserting)
+        if any(map(_asserts, nodes)) or _called(nodes) & self._asserting:
+            return True
+        runs = isinstance(statement, ast.Expr | ast.For | ast.If | ast.While | ast.With | ast.Try)
+        return runs and any(
+            isinstance(n, ast.Name) and n.id in self._asserting and not n.id.startswith("test")
+            for n in nodes
+        )
 
     def _find_uncalled(self) -> None:
         reached = _called(
@@ -572,6 +583,16 @@ def _is_constant(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and all(
         hasattr(builtins, node.id) for node in ast.walk(statement) if isinstance(node, ast.Name)
     )
+
+
+def _named(node: ast.stmt) -> set[str]:
+    """Return the names under which a statement keeps functions that others may call."""
+    if isinstance(node, ast.ClassDef):
+        collected = "TestCase" in "".join(map(ast.unparse, node.bases)) or node.name[:4] == "Test"
+        return set() if collected else {node.name}
+    if isinstance(node, ast.Assign) and isinstance(node.value, _HOLDERS):
+        return {name for target in node.targets for name in _names(target)}
+    return {node.name} if isinstance(node, _FUNCTIONS) else set()
 
 
 def _called(nodes: Iterable[ast.AST]) -> set[str]:

@@ -360,7 +360,7 @@ class Sandbox(BatchMixin):
         if fault:
             raise ValueError(f"the problem cannot be used: {fault}")
         tolerance, prompt = problem.get("tolerance"), problem.get("prompt") or ""
-        if "stdio" in problem:
+        if problem.get("stdio") is not None:
             return self.check_stdio(
                 code,
                 [(given, expected) for given, expected in problem["stdio"]],
@@ -370,7 +370,7 @@ class Sandbox(BatchMixin):
                 limits=limits,
             )
         code = assemble_program(code, prompt, problem.get("entry_point"))
-        if "calls" in problem:
+        if problem.get("calls") is not None:
             calls = problem["calls"]
             cases = [(arguments, result) for arguments, result in calls["cases"]]
             return self.check_calls(

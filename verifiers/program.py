@@ -131,8 +131,8 @@ class Code(Verifier):
 
         Override it if replies hold programs in another way.
         """
-        wanted = reference.get("entry_point") or reference.get("tests", "")
-        if "calls" in reference:  # of a function, or of a method of that name
+        wanted = reference.get("entry_point") or reference.get("tests") or ""
+        if reference.get("calls") is not None:  # of a function, or of a method of that name
             wanted = f"{reference['calls']['function']} Solution"
         return find_program(reply, problem_language(reference), wanted)
 

@@ -93,11 +93,11 @@ def _next(letter: str) -> str:
 
 def constant_programs(reference: Mapping[str, Any]) -> Iterator[str]:
     """Yield programs that give one result whatever they are given; none if one result is right."""
-    if "stdio" in reference and reference.get("language", "python") == "python":
+    if reference.get("stdio") is not None and (reference.get("language") or "python") == "python":
         outputs = Counter(output for _, output in reference["stdio"])
         if len(outputs) > 1:
             yield f"print({outputs.most_common(1)[0][0]!r}, end='')"
-    elif "calls" in reference:
+    elif reference.get("calls") is not None:
         results = [result for _, result in reference["calls"]["cases"]]
         common = Counter(map(repr, results)).most_common(2)
         if len(common) > 1:

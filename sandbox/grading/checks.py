@@ -130,7 +130,7 @@ def calls_check(
             break
     status, reason = failure or (RunStatus.OK, "")
     out, err = text(reply.outputs[0]), text(reply.outputs[1])
-    return Check(status, passed, len(cases), reason, out, err, failed)
+    return Check(status, passed, len(cases), _writable(reason), out, err, failed)
 
 
 def _line(data: bytes) -> tuple[str, Any]:
@@ -198,10 +198,17 @@ def tests_check(reply: Reply, limits: Limits) -> Check:
         failure = failure or _unfinished(reply, limits, code)
     elif failure is None and passed < total:
         failure = (RunStatus.RUNTIME_ERROR, "the tests ended early")
+    if failure is not None:  # also of a statement that is no test, behind the last of them
+        total = max(total, passed + 1)
     if failure is not None and failed is None:  # it ended in the middle of a test
         failed = min(seen, total - 1)
     status, reason = failure or (RunStatus.OK, "")
-    return Check(status, passed, total, reason, out, err, failed)
+    return Check(status, passed, total, _writable(reason), out, err, failed)
+
+
+def _writable(reason: str) -> str:
+    """Escape halves of surrogate pairs, which a program may raise and no file takes."""
+    return text(reason.encode("utf-8", "backslashreplace"))
 
 
 def shortened(said: str) -> str:

@@ -1,6 +1,6 @@
 """A problem: what a program is held against, as one plain dict.
 
-It has exactly one of
+It has exactly one of these; null is the same as no value, as a table of several kinds has it.
 
 - ``tests``: Python source that asserts; with it ``entry_point`` (the function that a
   ``check(candidate)`` among the tests is called with), ``setup`` (source that runs before the
@@ -48,7 +48,7 @@ def tests_of(problem: Mapping[str, Any]) -> tuple[str, str]:
 
 def size_fault(problem: Mapping[str, Any], limits: Limits) -> str:
     """Say that a valid problem has an input or an output beyond the limits; empty if none has."""
-    if "stdio" in problem:
+    if problem.get("stdio") is not None:
         if problem.get("tolerance") is None:  # else a number may be written shorter
             printed = max(
                 len("".join(wanted.split()).encode("utf-8", "surrogatepass"))
@@ -60,7 +60,7 @@ def size_fault(problem: Mapping[str, Any], limits: Limits) -> str:
                     "is what a program may write"
                 )
         size = max(len(given.encode("utf-8", "surrogatepass")) for given, _ in problem["stdio"])
-    elif "calls" in problem:
+    elif problem.get("calls") is not None:
         try:
             size = len(calls_data(problem["calls"]["function"], problem["calls"]["cases"]))
         except ValueError as error:  # values that nest too deep
@@ -84,12 +84,13 @@ def problem_fault(problem: Any) -> str:
     """Return what is wrong with a problem, or an empty string. Tests are compiled, never run."""
     if not isinstance(problem, Mapping):
         return f"a reference must be a dict, got {type(problem).__name__}"
-    kinds = [kind for kind in _KINDS if kind in problem]
+    kinds = [kind for kind in _KINDS if problem.get(kind) is not None]
     if len(kinds) != 1:
         have = ", ".join(map(repr, problem)) or "nothing"
         return f"a reference needs exactly one of 'tests', 'stdio' and 'calls', got {have}"
     kind = kinds[0]
-    unknown = [key for key in problem if key not in {kind, *_BESIDE[kind]}]
+    known = {kind, *_BESIDE[kind]}
+    unknown = [key for key, value in problem.items() if value is not None and key not in known]
     if unknown:
         return f"a reference with {kind!r} has no key {unknown[0]!r}"
     prompt = problem.get("prompt")

@@ -121,9 +121,9 @@ def problem_from_row(row: Row | list[Any] | str) -> Problem:
 
 
 def _read(row: Row) -> Problem:
-    if _is_problem(row):
-        return sound(dict(row))
     filled = {field: value for field, value in row.items() if value is not None}
+    if _is_problem(filled):
+        return sound(filled)
     for present in (filled, row):  # tables of several data sets have columns of nulls
         for fields, _, read in _READERS:
             if all(field in present for field in fields):

@@ -43,7 +43,7 @@ def serve(code: bytes, request: dict[str, Any]) -> NoReturn:
     peer = Peer(PEER_FD, None)
     try:
         # Until then the tests do what needs no program.
-        _, libraries, shares_files, *shared = peer.receive()
+        _, libraries, shares_files, peer.reports_changes, *shared = peer.receive()
         LIBRARIES.update(libraries)
         if shares_files:
             os.umask(0)

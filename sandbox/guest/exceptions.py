@@ -90,7 +90,7 @@ class Errors:
         except Exception as fault:
             said = f"<{type(fault).__name__} in __str__>"
         try:
-            args = encode(list(error.args))
+            args = encode([*error.args, *_paths(error)])
         except Exception:  # not plain, too deep, or the program's own class gets in the way
             args = [said]
         attributes = {}
@@ -140,7 +140,7 @@ class Errors:
         kind, said = self.build_class(kind), str(said)
         error = _instance(kind, decode(args), said)
         for name, value in attributes.items():
-            if not name.startswith("_"):
+            if not name.startswith("_") or name == "__notes__":
                 vars(error)[name] = decode(value)
         vars(error)["_said"] = said
         if handle is not None and isinstance(error, RemoteError):
@@ -148,6 +148,13 @@ class Errors:
         if cause is not None:
             error.__cause__ = self.build(cause)
         return error
+
+
+def _paths(error: BaseException) -> list[Any]:
+    """Return the arguments of an OSError that are not in its ``args``."""
+    if not isinstance(error, OSError) or error.filename is None or len(error.args) != 2:
+        return []
+    return [error.filename, *([] if error.filename2 is None else [None, error.filename2])]
 
 
 def _standard(module: Any, name: str) -> type[Exception] | None:

@@ -74,6 +74,9 @@ class ExceptionInfo:
         """The class's name."""
         return self.type.__name__
 
+    def __repr__(self) -> str:
+        return f"<ExceptionInfo {self.value!r}>"
+
     def match(self, pattern: str) -> bool:
         """Fail the test where the exception's text does not match."""
         if not re.search(pattern, str(self.value)):
@@ -121,6 +124,7 @@ class Approx:
     """A number, or a list, tuple or dict of them, equal to what is close."""
 
     __hash__ = None  # type: ignore[assignment]  # as pytest's
+    __array_ufunc__ = None  # an array leaves the comparison to this class
 
     def __init__(
         self,
@@ -140,6 +144,8 @@ class Approx:
 
     def _same(self, expected: Any, actual: Any) -> bool:
         """Compare plain values only: the program's objects would themselves say how close."""
+        if type(actual).__module__ == "numpy":
+            actual = actual.tolist()  # an array or its number
         if isinstance(expected, dict):
             return (
                 type(actual) is dict
@@ -152,7 +158,7 @@ class Approx:
                 and len(actual) == len(expected)
                 and all(map(self._same, expected, actual))
             )
-        if type(expected) in _NUMBERS and type(actual) in _NUMBERS:
+        if type(expected) in _NUMBERS and isinstance(actual, _NUMBERS):
             return self._close(expected, actual)
         return bool(expected == actual)
 

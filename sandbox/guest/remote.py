@@ -137,6 +137,9 @@ class Remote:
     def __doc__(self) -> Any:  # type: ignore[override]  # the object's, not this class's
         return self.__getattr__("__doc__")
 
+    def __dir__(self) -> Any:
+        return self.__peer.ask("dir", self)
+
     def __copy__(self) -> Any:
         return self.__peer.ask("copy", self)
 

@@ -7,6 +7,7 @@ import builtins
 import re
 import sys
 import types
+from collections import Counter
 from collections.abc import Iterable
 
 from .pytest_stub import OFFERED
@@ -23,6 +24,9 @@ CLASS_OF = "__class_of__"
 
 OPERATE = "__operate__"
 """The tests' name of :func:`~.library.operate`."""
+
+CHANGED = "__changed__"
+"""The tests' name of :meth:`~.channel.Peer.changed`."""
 
 _LIBRARIES = {
     "np": "numpy",
@@ -87,6 +91,8 @@ _CONTAINERS = frozenset(
 )
 _DISPLAYS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 """How tests make what goes to the program as a copy."""
+_HOLDERS = (*_DISPLAYS, ast.Tuple, ast.Lambda, ast.Name, ast.Attribute)
+"""Values that may hold functions."""
 
 _PATCHED = frozenset({"builtins", "datetime", "os", "random", "requests", "subprocess", "time"})
 """Modules that tests change to steer the program."""
@@ -109,6 +115,7 @@ class Suite:
         modules: standard modules used without an import.
         libraries: other modules used without an import, by their names in the tests.
         program_modules: names by which the tests import the program.
+        passed: names of what they pass to functions, and use elsewhere too.
         imports_by_name: they import what they test, so other unknown names are mistakes.
 
     Raises:
@@ -132,7 +139,7 @@ class Suite:
             raise ValueError("they assert nothing, so every program would pass")
         self.functions = {n.name: n for n in body if isinstance(n, _FUNCTIONS)}
         self.body = self._without_runners(body)
-        self._asserting = self._asserting_functions()
+        self._asserting = self._asserting_names()
         self.units = [s for s in self.body if self._is_test(s)]
         self._find_uncalled()
         self._asks_for_classes = ("type(" in self.text or "__class__" in self.text) and (
@@ -141,6 +148,7 @@ class Suite:
         whole = ast.Module([*self.setup, *self.body], [])
         nodes = list(ast.walk(whole))
         self._find_names(nodes)
+        self._find_passed(nodes)
         self._refuse_subclasses(nodes)
         self._refuse_identity(nodes)
         self._refuse_new_globals(nodes)
@@ -301,6 +309,8 @@ class Suite:
         """Compile a statement. CLASS_OF asks for classes; OPERATE guards NumPy's operators."""
         if self._asks_for_classes:
             statement = _Classes().visit(statement)
+        if self.passed:
+            statement = _Changes(self.passed, self._known).visit(statement)
         if self.array_libraries:
             statement = _Operators().visit(statement)
         return compile(ast.Module([statement], []), "tests.py", "exec", dont_inherit=True)
@@ -318,26 +328,35 @@ class Suite:
                 kept.append(node)
         return [n for n in kept if not _starts_runner(n)]
 
-    def _asserting_functions(self) -> set[str]:
-        """Return functions that assert, themselves or through another."""
-        found: set[str] = set()
-        while True:
-            more = {
-                name
-                for name, node in self.functions.items()
-                if name not in found
-                and any(_asserts(n) or _called([n]) & found for n in ast.walk(node))
-            }
-            if not more:
-                return found
+    def _asserting_names(self) -> set[str]:
+        """Return functions, classes and collections of them that assert, maybe through another."""
+        statements = [s for s in [*self.setup, *self.body] if _named(s)]
+        found = {
+            name
+            for statement in statements
+            for node in ast.walk(statement)
+            # What a class raises may be no assertion: a tree that refuses a key, say.
+            if _asserts(node)
+            and not (isinstance(node, ast.Raise) and isinstance(statement, ast.ClassDef))
+            for name in _named(statement)
+        }
+        uses = [(_named(s), _names(s)) for s in statements]
+        while more := {n for names, used in uses if used & found for n in names} - found:
             found |= more
+        return found
 
     def _is_test(self, statement: ast.stmt) -> bool:
         """Return whether a statement asserts something, by itself or by a function of the tests."""
         if isinstance(statement, _DEFINITIONS):
             return False
         nodes = list(ast.walk(statement))
-        return any(map(_asserts, nodes)) or bool(_called(nodes) & self._asserting)
+        if any(map(_asserts, nodes)) or _called(nodes) & self._asserting:
+            return True
+        runs = isinstance(statement, ast.Expr | ast.For | ast.If | ast.While | ast.With | ast.Try)
+        return runs and any(
+            isinstance(n, ast.Name) and n.id in self._asserting and not n.id.startswith("test")
+            for n in nodes
+        )
 
     def _find_uncalled(self) -> None:
         reached = _called(
@@ -403,6 +422,66 @@ class Suite:
             self.names.add(self.entry_point)
         elif not by_name and not self.names - set(self.functions) and len(self.called) == 1:
             self.names |= self.called  # "assert sum(10, 15) == 6" can only mean the program's sum
+
+    def _find_passed(self, nodes: list[ast.AST]) -> None:
+        reads = (n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+        uses = Counter(reads)
+        origins = _origins(nodes)
+        libraries = {
+            name
+            for name in _imported(nodes)
+            if origins.get(name, name).partition(".")[0] not in self.program_modules
+        }
+        self._known = {*dir(builtins)} - self.names | libraries | self.modules
+        own = self._known | self.functions.keys()
+        calls = [n for n in nodes if isinstance(n, ast.Call) and not _asserts(n)]
+        arguments = [
+            value
+            for call in calls
+            if not (isinstance(call.func, ast.Name) and call.func.id in own)
+            for value in (*call.args, *(keyword.value for keyword in call.keywords))
+        ]
+        self.passed = {a.id for a in arguments if isinstance(a, ast.Name) and uses[a.id] > 1}
+
+
+class _Changes(ast.NodeTransformer):
+    """``x == [1, 2]`` asks for ``x`` as the program left it; ``f(x) == sorted(x)`` does not.
+
+    Args:
+        passed: names that may be arguments of the program's functions.
+        known: names that are never the program's.
+    """
+
+    def __init__(self, passed: set[str], known: set[str]) -> None:
+        self._passed, self._known, self._name = passed, known, ""
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        """Look at what is compared with a literal."""
+        return self._compared(node, [node.left, *node.comparators])
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Look at ``assertEqual`` and its like."""
+        return self._compared(node, node.args[:2] if _asserts(node) else [])
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        """Replace the name that is compared."""
+        if node.id != self._name or not isinstance(node.ctx, ast.Load):
+            return node
+        call = ast.Call(ast.Name(CHANGED, ast.Load()), [node], [])
+        return ast.fix_missing_locations(ast.copy_location(call, node))
+
+    def _compared(self, node: ast.AST, sides: list[ast.expr]) -> ast.AST:
+        before, found = self._name, [self._variables(side) for side in sides]
+        named = [names for names in found if names]
+        if len(sides) > 1 and len(named) == 1 and len(named[0]) == 1 and named[0] <= self._passed:
+            (self._name,) = named[0]
+        self.generic_visit(node)
+        self._name = before
+        return node
+
+    def _variables(self, side: ast.expr) -> set[str]:
+        bounds = (n for n in ast.walk(side) if isinstance(n, ast.Slice))
+        return _names(side) - self._known - {name for n in bounds for name in _names(n)}
 
 
 class _Classes(ast.NodeTransformer):
@@ -504,6 +583,16 @@ def _is_constant(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and all(
         hasattr(builtins, node.id) for node in ast.walk(statement) if isinstance(node, ast.Name)
     )
+
+
+def _named(node: ast.stmt) -> set[str]:
+    """Return the names under which a statement keeps functions that others may call."""
+    if isinstance(node, ast.ClassDef):
+        collected = "TestCase" in "".join(map(ast.unparse, node.bases)) or node.name[:4] == "Test"
+        return set() if collected else {node.name}
+    if isinstance(node, ast.Assign) and isinstance(node.value, _HOLDERS):
+        return {name for target in node.targets for name in _names(target)}
+    return {node.name} if isinstance(node, _FUNCTIONS) else set()
 
 
 def _called(nodes: Iterable[ast.AST]) -> set[str]:

@@ -16,6 +16,7 @@ import importlib
 import inspect
 import json
 import os
+import re
 import signal
 import sys
 import types
@@ -39,7 +40,7 @@ from .library import (
 )
 from .pytest_stub import Failed, stand_in
 from .remote import Remote
-from .suite import CLASS_OF, OPERATE, SHARED, Suite
+from .suite import CHANGED, CLASS_OF, OPERATE, SHARED, Suite
 from .wire import LIBRARIES
 
 CANDIDATE_GONE = 77
@@ -60,6 +61,16 @@ _RUNNING = (
 )
 
 
+_EVALUATORS = ("tests", "cProfile", "doctest", "profile", "sympy.parsing.sympy_parser", "timeit")
+"""Modules where ``exec`` and ``eval`` may meet a text of the program; others run what they made."""
+
+_HARMLESS = {name for name in dir(builtins) if name[0] != "_"} - {
+    *("breakpoint", "compile", "delattr", "eval", "exec", "getattr", "globals", "locals", "open"),
+    *("setattr", "vars"),
+} | {"Symbol", "Integer", "Float", "Rational", "Function", "inner", "_stmt", "_setup"}
+"""Names that evaluated code may use though the tests do not: builtins, SymPy's and timeit's."""
+
+
 def run_tests(text: bytes, request: dict[str, Any]) -> NoReturn:
     """Hold the candidate against the tests, report each, and end with exit code 0."""
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
@@ -73,6 +84,7 @@ def run_tests(text: bytes, request: dict[str, Any]) -> NoReturn:
         report.write(bad_tests=f"{type(error).__name__}: {error}")
         os._exit(0)
     report.write(total=len(suite.units) + len(suite.uncalled) or 1)
+    _guard_evaluation(suite.text)
     if suite.reads_files:
         _share_folder()
     peer = Peer(PEER_FD, _may)
@@ -97,6 +109,26 @@ def _import_nothing(folder: str) -> None:
 
     sys.path_hooks.insert(0, find_nothing)
     sys.path_importer_cache.pop(folder, None)  # the guest started there
+
+
+def _guard_evaluation(text: str) -> None:
+    """Let ``eval(text)`` and its like use the names of the tests only.
+
+    :class:`Suite` refuses tests in which it sees that the program wrote the text; it could
+    report that every test passed.
+    """
+
+    def names(code: types.CodeType) -> set[str]:
+        inner = (names(c) for c in code.co_consts if isinstance(c, types.CodeType))
+        return set(code.co_names).union(*inner)
+
+    def refuse(event: str, args: tuple[Any, ...]) -> None:
+        if event == "exec" and sys._getframe(1).f_globals.get("__name__") in _EVALUATORS:
+            strange = sorted(names(args[0]) - _HARMLESS - set(re.findall(r"\w+", text)))
+            if strange:
+                raise PermissionError(f"evaluated code uses {strange[0]!r}, which no test does")
+
+    sys.addaudithook(refuse)
 
 
 def _share_folder() -> None:
@@ -133,6 +165,8 @@ def _may(operation: str, target: Any, args: list[Any]) -> bool:
     if operation in ("get", "set", "unset"):
         if type(args[0]) is not str or args[0].startswith("_"):
             return False
+        if operation == "set" and isinstance(args[1], Remote) and _is_mock(type(target)):
+            return False  # the program's object would say how it was called
         return operation == "get" or not _is_method(type(target), args[0])
     return True
 
@@ -142,7 +176,11 @@ def _is_method(kind: type, name: str) -> bool:
     found = inspect.getattr_static(kind, name, None)
     if callable(found) or isinstance(found, classmethod):
         return True
-    return found is not None and any(c.__module__ == "unittest.mock" for c in kind.__mro__)
+    return found is not None and _is_mock(kind)
+
+
+def _is_mock(kind: type) -> bool:
+    return any(c.__module__ == "unittest.mock" for c in kind.__mro__)
 
 
 class Report:
@@ -239,7 +277,7 @@ class Runner:
         suite = self.suite
         module = types.ModuleType("tests")
         module.__file__ = "tests.py"
-        vars(module)["__builtins__"] = Builtins(self._of_program)
+        vars(module)["__builtins__"] = Builtins(self._of_program, self.peer.changed)
         vars(module)[SHARED] = lambda kind: self.peer.shared.setdefault(kind.__name__, kind)
         if any(name in suite.text for name in ("asyncio", "dataclasses", "inspect")):
             forward()
@@ -270,7 +308,9 @@ class Runner:
         """Find the program's global of this name, if any. The first request starts it."""
         if not self.started:
             self.started = True
-            self.peer.send(["load", [*LIBRARIES], self.suite.reads_files, *self.peer.shared])
+            suite = self.suite
+            options = [[*LIBRARIES], suite.reads_files, bool(suite.passed)]
+            self.peer.send(["load", *options, *self.peer.shared])
             hello = self.peer.receive()
             if hello[0] != "ready":
                 self.report.write(failed=[str(part) for part in hello[1:3]])
@@ -358,12 +398,15 @@ class Builtins(dict[str, Any]):
 
     Args:
         find: gives the program's global of a name, in a dict, or an empty dict.
+        changed: gives an argument as the program left it.
     """
 
-    def __init__(self, find: Callable[[str], dict[str, Any]]) -> None:
+    def __init__(
+        self, find: Callable[[str], dict[str, Any]], changed: Callable[[Any], Any]
+    ) -> None:
         names = ("__import__", "__build_class__")
         super().__init__({name: getattr(builtins, name) for name in names})
-        self.update({CLASS_OF: class_of, OPERATE: operate})
+        self.update({CLASS_OF: class_of, OPERATE: operate, CHANGED: changed})
         self.update(callable=forwarded("builtins", "callable"))
         self.update(isinstance=is_instance, issubclass=is_subclass)
         self._find = find

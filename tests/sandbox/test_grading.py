@@ -119,6 +119,13 @@ def test_calls_carry_numbers_of_any_length(box: Sandbox) -> None:
     assert not box.check_calls(code, "f", [((10**5000,), 10**5000)]).solved
 
 
+@pytest.mark.parametrize("said", ["chr(0xd800)", "'\\ud800'"])
+def test_a_reason_is_text_that_every_file_takes(box: Sandbox, said: str) -> None:
+    code = f"def f(x): raise ValueError({said})"
+    for check in (box.check_calls(code, "f", [((1,), 1)]), box.check_tests(code, "assert f(1)")):
+        assert check.reason.endswith("ValueError: \\ud800")
+
+
 def test_calls_find_methods(box: Sandbox) -> None:
     code = "class Solution:\n    def double(self, x): return 2 * x"
     assert box.check_calls(code, "Solution.double", [((4,), 8)]).solved

@@ -199,6 +199,10 @@ def test_nothing_is_close_to_no_number(numpy_box: Sandbox, compare: str) -> None
             "try: f(np.zeros((2, 2)))\nexcept np.linalg.LinAlgError: a = 1\nassert a",
             True,
         ),
+        ("def f(a): return np.ones(2) / 3", "assert f(0) == pytest.approx([0.3333333] * 2)", True),
+        ("def f(a): return np.float32(0.3)", "assert f(0) == pytest.approx(0.3)", True),
+        ("def f(a): return np.ones(2) / 3", "assert f(0) == pytest.approx([0.333, 0.333])", False),
+        ("def f(a): return np.array([])", "assert f(0) == pytest.approx([0.3])", False),
         ("def f(a): a += 1", "a = np.zeros(2)\nf(a)\nassert (a == 1).all()", True),
         (
             "def f(a): raise ValueError(np.int8(3))",
@@ -211,7 +215,7 @@ def test_arrays_travel_whole_and_an_empty_one_equals_no_other(
     numpy_box: Sandbox, code: str, tests: str, solved: bool
 ) -> None:
     given = "import numpy as np\n"
-    assert numpy_box.check_tests(given + code, given + tests).solved is solved
+    assert numpy_box.check_tests(given + code, f"import pytest\n{given}{tests}").solved is solved
 
 
 TABLE = "pd.DataFrame({'k': pd.Categorical(['a', 'b']), 't': pd.to_datetime(['2024-01-02'] * 2)})"

@@ -261,6 +261,7 @@ FORMS = {
     "codeforces of DeepCoder": ({"problem": "?", "tests": json.dumps(IO)}, STDIO),
     "primeintellect of DeepCoder": ({"problem": "?", "tests": json.dumps(TYPED)}, STDIO),
     "a list alone": (IO, STDIO),
+    "a problem in a table of several kinds": ({**CALLS, "tests": None, "stdio": None}, CALLS),
     "lcbv5 of DeepCoder": (
         {"tests": [{**FUNCTIONAL[0], "metadata": {"func_name": "double"}}], "problem": "?"},
         CALLS,

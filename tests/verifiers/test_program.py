@@ -145,6 +145,17 @@ def test_future_imports_come_before_the_prompt(future: str) -> None:
     assert program.startswith(future)
 
 
+def test_a_null_is_no_value(code: Code) -> None:
+    """A table with references of several kinds has nulls for the others'."""
+    empty = dict.fromkeys(("tests", "stdio", "calls", "language", "prompt", "tolerance"))
+    for reference, reply in (
+        ({"tests": "assert f(1) == 1"}, "def f(x): return x"),
+        ({"stdio": [["", "1"]]}, "print(1)"),
+        ({"calls": {"function": "f", "cases": [[[1], 1]]}}, "def f(x): return x"),
+    ):
+        assert code.verify(f"```python\n{reply}\n```", {**empty, **reference}).score == 1.0
+
+
 @pytest.mark.parametrize(
     ("reference", "fault"),
     [

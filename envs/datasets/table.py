@@ -23,7 +23,7 @@ from .reading import REMEDY, DataError, Row, placed_rows, refuse_value
 from .same_prompt import plain_prompt
 from .source import Rows, Source, Split
 from .split_files import file_split, find_split, is_for_evaluation, no_split
-from .tabular import Frame, frame_rows
+from .tabular import Frame, dataset_rows, frame_rows
 
 Place = Iterable[Row] | str | Path
 Table = Place | Frame | Mapping[Split, Place | Frame]
@@ -164,16 +164,13 @@ def read_table(
     """
     if split not in get_args(Split):
         raise ValueError(f"split must be 'train' or 'test', got {split!r}")
-    if not isinstance(table, str | Path | Iterable):
-        raise DataError(f"{name}: data must be a file, a folder, a hub name or rows, got {table!r}")
-    if isinstance(table, Mapping):
-        if split not in table:
-            raise no_split(name, split, list(table))
-        place: Place = frame_rows(table[split])
-        kind, whole = str(split), True
-    else:
-        place = frame_rows(table)
-        kind, whole = _kind(place, split)
+    by_split = table if isinstance(table, Mapping) else None
+    if by_split is not None and split not in by_split:
+        raise no_split(name, split, list(by_split))
+    place: Place = dataset_rows(frame_rows(table if by_split is None else by_split[split]))
+    if not isinstance(place, str | Path | Iterable):
+        raise DataError(f"{name}: data must be a file, a folder, a hub name or rows, got {place!r}")
+    kind, whole = _kind(place, split) if by_split is None else (str(split), True)
     bad = BadRows(on_bad_rows)
     placed = (
         placed_rows(place, fields={}, split=kind, bad=bad)

@@ -341,12 +341,14 @@ def _plain(value: Any) -> Any:
     return value if plain else str(value)
 
 
-_SLOT = re.compile(r"(\{+)([^\W\d][\w -]*)(\}+)")
+_SLOT = re.compile(r"(\{+)([^\W\d][\w -]*(?:\.[\w -]+)*)(\}+)")
 _ONE_SLOT = re.compile(r"\{([^\W\d][\w -]*)\}")
 
 
 def fill(template: str, row: Mapping[str, Any]) -> str:
-    r"""Put a row's values into the slots: ``{column}``. What is put in is not read again.
+    r"""Put a row's values into the slots: ``{column}``, or ``{column.key}`` of a column of objects.
+
+    What is put in is not read again.
 
     Braces around anything but a name (``\boxed{}``, ``x^{2}``) stay. As in Python's own format
     strings ``{{name}}`` gives ``{name}``, and ``{{{name}}}`` the value in braces.
@@ -361,6 +363,8 @@ def fill(template: str, row: Mapping[str, Any]) -> str:
 
     def put(found: re.Match[str]) -> str:
         left, name, right = found.groups()
+        if "." in name and name not in row and not isinstance(row.get(name.split(".")[0]), Mapping):
+            return found[0]
         depth = min(len(left), len(right))
         middle = _value(row, name) if depth % 2 else name
         kept = depth // 2
@@ -370,12 +374,12 @@ def fill(template: str, row: Mapping[str, Any]) -> str:
 
 
 def _value(row: Mapping[str, Any], name: str) -> str:
-    if name not in row:
+    if name not in row and "." not in name:
         raise ValueError(
             f"no column {name!r} for the slot {{{name}}}; the row has "
             f"{', '.join(map(str, row)) or 'none'}. Write {{{{{name}}}}} for the braces themselves"
         )
-    value = row[name]
+    value = _column(row, name)
     if not isinstance(value, str | Number) or value != value:  # NaN is a gap of pandas'
         raise ValueError(
             f"column {name!r} must be text or a number to stand in a prompt, or chat messages to "

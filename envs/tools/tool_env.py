@@ -19,6 +19,7 @@ from ..task import Message, Task
 from ..text_env import TextEnv
 from .calls import checked_ways, read_calls
 from .messages import as_text, hermes, prompted, shortened
+from .signature import BadTool
 from .tool import Answer, Tool, ToolError, Toolset, Work, tools_of
 
 
@@ -102,6 +103,8 @@ class ToolEnv(TextEnv):
             raise ValueError(f"longest must be at least 100 characters, got {longest}")
         self._given = tuple(tools)
         self.tools = tools_of(self._given)
+        if not self.tools:
+            raise BadTool("tools is empty: give a function or a Toolset, or make a TextEnv")
         self.max_calls, self.longest, self.role = max_calls, longest, role
         self.ways, self.sandbox = checked_ways(ways), sandbox
         self._own: Sandbox | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ def read_reference(reference: Any) -> str | References:
     """
     if isinstance(reference, list | tuple):
         return References(_texts(reference))
+    if isinstance(reference, str) and (bare := _only_text(reference)):
+        return References(_texts([bare, reference]))
     if not isinstance(reference, Mapping):
         return _text(reference)
     unknown = [key for key in reference if key not in _KEYS]
@@ -58,6 +61,17 @@ def _texts(references: list[Any] | tuple[Any, ...]) -> tuple[str, ...]:
             f"a list of references must have 1 to {MAX_REFERENCES}, got {len(references)}"
         )
     return tuple(_text(reference) for reference in references)
+
+
+def _only_text(reference: str) -> str:
+    """Return the text in JSON of a list of one, as Skywork-OR1 has its answers; else nothing."""
+    if not (reference.startswith('["') and reference.endswith('"]')):
+        return ""
+    try:
+        found = json.loads(reference)
+    except ValueError:
+        return ""
+    return str(found[0]) if len(found) == 1 else ""
 
 
 def _text(reference: Any) -> str:

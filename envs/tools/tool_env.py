@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, SupportsFloat
 
@@ -120,7 +120,14 @@ class ToolEnv(TextEnv):
     def begin(self, task: Task) -> State:
         """Begin an episode with its own toolsets."""
         kept = tuple(each if isinstance(each, Toolset) else None for each in self._given)
-        data = ToolData(copy.deepcopy(kept))  # together: what they share they share in the copies
+        try:  # together: what they share they share in the copies
+            data = ToolData(copy.deepcopy(kept))
+        except Exception as error:
+            raise BadTool(
+                f"each episode plays with copies of {', '.join(type(k).__name__ for k in kept if k)}"
+                f", and deepcopy raised {type(error).__name__}: {error}. Keep what cannot be copied "
+                "in a module, or write __deepcopy__"
+            ) from error
         for toolset in data.toolsets:
             if toolset is not None:
                 toolset.begin(task)
@@ -250,6 +257,10 @@ class ToolEnv(TextEnv):
                 answer = answer.finish((yield answer))
         except ToolError as error:
             return f"error: {error}"
+        if isinstance(answer, Awaitable | Iterator):
+            raise TypeError(
+                f"{call.name} gave a {type(answer).__name__}: a tool returns its result"
+            )
         return answer
 
     def _message(self, text: str, tool: str = "") -> Message:

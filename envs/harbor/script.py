@@ -88,6 +88,10 @@ _REQUIREMENT = re.compile(
     r"(?!.*\.(?:whl|zip|gz|bz2|xz|tar|tgz)$)\w[\w.-]*(\[[\w,]+\])?([=<>!~]=?[\w.*]+,?)*"
 )
 _ALL_NAMES = re.compile(r"^\s*from\s+(\w[\w.]*)\s+import\s+\(?\s*\*", re.MULTILINE)
+UNKNOWN = "\0"
+"""Stands in a path for what is not known of a name of a file or folder."""
+
+_MOST_PATHS = 64
 _SUBSTITUTED, _COMPUTED = "_SUBSTITUTED_", "_COMPUTED_"
 
 
@@ -117,7 +121,7 @@ def grading_of(tests: Mapping[str, Path], *, guarded: bool = True, root: bool = 
 def written_paths(
     tests: Mapping[str, Path], folder: str
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return patterns of the paths that a grader writes, as far as it is understood.
+    """Return the paths that a grader writes, as far as it is understood, each with :data:`UNKNOWN`.
 
     The second are those of files of which it leaves nothing.
 
@@ -183,7 +187,7 @@ class _Script:
         return sum(map(self._runs_python, commands)) > 0  # all are looked at
 
     def written(self, folder: str) -> Iterator[tuple[str, bool]]:
-        """Yield patterns of the paths that it writes, and whether as new files."""
+        """Yield the paths that it writes, and whether as new files."""
         values: dict[str, set[str]] = {}
         for command in self.commands:
             assigned = [*command.assigned]
@@ -193,25 +197,28 @@ class _Script:
                 name, _, value = word.partition("=")
                 values.setdefault(name, set()).add(value)
 
-        def pattern(word: str, depth: int = 0) -> str:
-            """Return what a word may become; an unknown part is anything in one folder."""
-            parts, position = [], 0
+        def paths(word: str, depth: int = 0) -> list[str]:
+            """Return what a word may become."""
+            made, position = [""], 0
             for found in _VARIABLE.finditer(word):
-                parts.append(_literal(word[position : found.start()]))
                 known = values.get(found[1] or found[2] or "", set())
-                inner = [pattern(v, depth + 1) for v in sorted(known)] if depth < 4 else []
-                parts.append(f"(?:{'|'.join(inner)})" if inner else "[^/]*")
+                inner = [p for v in sorted(known) for p in paths(v, depth + 1)] if depth < 4 else []
+                if not 0 < len(inner) * len(made) <= _MOST_PATHS:
+                    inner = [UNKNOWN]
+                before = _literal(word[position : found.start()])
+                made = [path + before + one for path in made for one in inner]
                 position = found.end()
-            return "".join([*parts, _literal(word[position:])])
+            return [path + _literal(word[position:]) for path in made]
 
         entered = [c.words[1] for c in self.commands if c.words[:1] == ["cd"] and c.words[1:]]
-        folders = [re.escape(folder.rstrip("/")), *map(pattern, entered)]
+        folders = [folder.rstrip("/"), *(path for word in entered for path in paths(word))]
         for command in self.commands:
             for word in (*command.targets, *_written_by(command.words)):
-                path = pattern(posixpath.normpath(word))
                 replaced = word in command.targets and word not in command.appended
-                for above in ("", *(f"{above}/" for above in folders)):
-                    yield above + path, replaced
+                for path in paths(posixpath.normpath(word)):
+                    for above in ("", *(f"{above}/" for above in folders)):
+                        yield above + path, replaced
+                        yield (above + path).replace(f"/{UNKNOWN}/", "/"), replaced  # it is unset
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -422,8 +429,8 @@ def _marked(text: str) -> str:
 
 
 def _literal(text: str) -> str:
-    """Return the pattern of a word's part, in which the shell expands names of files."""
-    return "".join("[^/]*" if c == "*" else "[^/]" if c == "?" else re.escape(c) for c in text)
+    """Return a word's part, in which the shell expands names of files."""
+    return re.sub(r"[*?]", UNKNOWN, text)
 
 
 def _written_by(words: list[str]) -> list[str]:

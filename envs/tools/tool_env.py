@@ -123,10 +123,11 @@ class ToolEnv(TextEnv):
         try:  # together: what they share they share in the copies
             data = ToolData(copy.deepcopy(kept))
         except Exception as error:
+            names = ", ".join(type(each).__name__ for each in kept if each is not None)
             raise BadTool(
-                f"each episode plays with copies of {', '.join(type(k).__name__ for k in kept if k)}"
-                f", and deepcopy raised {type(error).__name__}: {error}. Keep what cannot be copied "
-                "in a module, or write __deepcopy__"
+                f"each episode plays with copies of {names}, and deepcopy raised "
+                f"{type(error).__name__}: {error}. Keep what cannot be copied in a module, or "
+                "write __deepcopy__"
             ) from error
         for toolset in data.toolsets:
             if toolset is not None:

@@ -305,12 +305,17 @@ def _graded(
 ) -> Graded:
     """Run the tests in a new session. Without a reward there is a fault."""
     verifier = stage.verifier
-    grading = grading_of(stage.test_files, guarded=bool(image.python), root=image.uid == 0)
+    # uv's settings put it before the shim in PATH.
+    has_uv = stage.tests_network != "none" or f"{image.home}/.local/bin/env" in image.files
+    grading = grading_of(
+        stage.test_files, guarded=bool(image.python), root=image.uid == 0, has_uv=has_uv
+    )
     log, began = "", time.monotonic()
     try:
         if image.python:  # it may lie in a folder of root's own
             fresh.exec(["chmod", "a+x", *_above(image.python_folders)], user=0)
-        _prepare(fresh, stage, carried, image, grading)
+        targets = written_paths(stage.test_files, image.folder, has_uv=has_uv)
+        _prepare(fresh, stage, carried, image, grading, targets)
         began = time.monotonic()
         done = fresh.exec(
             ["/tests/test.sh"],
@@ -398,16 +403,30 @@ def _number(value: object) -> float:
 
 
 def _prepare(
-    fresh: Session, stage: Stage, carried: Carried, image: _Image, grading: Grading
+    fresh: Session,
+    stage: Stage,
+    carried: Carried,
+    image: _Image,
+    grading: Grading,
+    targets: tuple[tuple[str, ...], tuple[str, ...]],
 ) -> None:
-    """Bring everything into the container in one archive."""
+    """Bring everything into the container in one archive.
+
+    Args:
+        fresh: the container.
+        stage: what was asked.
+        carried: what the agent changed.
+        image: the container's.
+        grading: whether the grader runs the agent's code.
+        targets: what the tests write, as :func:`written_paths` gives them.
+    """
     if carried.deleted:
         paths = "\0".join(carried.deleted).encode("utf-8", "surrogateescape")
         fresh.put("/.assay", paths, user=0)
         fresh.exec("xargs -0 rm -rf -- < /.assay", user=0)
     uid = image.uid
-    written, replaced = written_paths(stage.test_files, image.folder)
-    patterns = ["|".join(map(_regex, found)) or "(?!)" for found in (written, replaced)]
+    written = targets[0]
+    patterns = ["|".join(map(_regex, found)) or "(?!)" for found in targets]
     links, files = map(re.compile, patterns)
     writable = _writable(fresh, image.tools)
     if writable:

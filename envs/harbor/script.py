@@ -87,6 +87,13 @@ _PIP_OPTION = re.compile(
 _REQUIREMENT = re.compile(
     r"(?!.*\.(?:whl|zip|gz|bz2|xz|tar|tgz)$)\w[\w.-]*(\[[\w,]+\])?([=<>!~]=?[\w.*]+,?)*"
 )
+_INSTALLS_UV = re.compile(
+    r"^[ \t]*(?:curl -\w+ https://astral\.sh/uv/[\w./]+ \| sh"
+    r"|(?:source|\.) (\"?)\$HOME/\.local/bin/env\1)(?: \|\| true)?[ \t]*$",
+    re.MULTILINE,
+)
+"""Lines of Terminal-Bench's graders. Nothing of the agent's is there: see ``STARTUP``."""
+
 _ALL_NAMES = re.compile(r"^\s*from\s+(\w[\w.]*)\s+import\s+\(?\s*\*", re.MULTILINE)
 UNKNOWN = "\0"
 """Stands in a path for what is not known of a name of a file or folder."""
@@ -99,17 +106,19 @@ class _Doubt(ValueError):
     """It may run the agent's code."""
 
 
-def grading_of(tests: Mapping[str, Path], *, guarded: bool = True, root: bool = True) -> Grading:
+def grading_of(
+    tests: Mapping[str, Path], *, guarded: bool = True, root: bool = True, has_uv: bool = False
+) -> Grading:
     """Return whether no process of a grader runs the agent's code, by reading the grader.
 
     Args:
         tests: the files of ``/tests`` by their paths below it; ``test.sh`` is one.
         guarded: Python runs under the guard.
         root: the tests run as root, so that they can give up rights for what they start.
+        has_uv: lines that install uv take effect: the image has it, or the tests have a network.
     """
-    text = tests["test.sh"].read_text("utf-8", "replace")
     try:
-        uses_python = _Script().check(text)
+        uses_python = _Script().check(_source(tests, has_uv))
     except ValueError:  # quotes that do not match too: written for a shell, and not for shlex
         return "shared"
     sources = {path: file for path, file in tests.items() if path.endswith(".py")}
@@ -118,8 +127,13 @@ def grading_of(tests: Mapping[str, Path], *, guarded: bool = True, root: bool = 
     return "shared" if uses_python and (unsafe or not (guarded and root)) else "separate"
 
 
+def _source(tests: Mapping[str, Path], has_uv: bool) -> str:
+    text = tests["test.sh"].read_text("utf-8", "replace")
+    return text if has_uv else _INSTALLS_UV.sub("", text)
+
+
 def written_paths(
-    tests: Mapping[str, Path], folder: str
+    tests: Mapping[str, Path], folder: str, *, has_uv: bool = False
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the paths that a grader writes, as far as it is understood, each with :data:`UNKNOWN`.
 
@@ -128,10 +142,11 @@ def written_paths(
     Args:
         tests: as for :func:`grading_of`.
         folder: in which it starts.
+        has_uv: as for :func:`grading_of`.
     """
     script = _Script()
     try:
-        script.check(tests["test.sh"].read_text("utf-8", "replace"))
+        script.check(_source(tests, has_uv))
     except ValueError:
         return (), ()
     found = dict.fromkeys(script.written(folder))

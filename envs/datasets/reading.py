@@ -268,6 +268,9 @@ def _read_datasets(name: str, split: str, config: str) -> Iterable[Row]:
 
 
 def _remedy(name: str, error: Exception) -> str:
+    if "Config name is missing" in str(error):
+        ways = f"the folder of one, {name}/CONFIG" if Path(name).is_dir() else f"{name}:CONFIG"
+        return f"Give {ways}"
     if not isinstance(error, ConnectionError):
         return "Check the name, its configuration and split, or give a file"
     folder = name.rpartition("/")[2]

@@ -165,6 +165,11 @@ def _refuse_names(path: Path, names: Iterable[str]) -> None:
             f"{path}, line 1: cells must be separated by commas (by tabs in a .tsv file), and "
             f"these seem to be by {other!r}: {found[0]!r:.80}"
         )
+    if len(found) > 1 and not found[0].strip() and all(found[1:]):
+        raise DataError(
+            f"{path}, line 1: the first column has no name, as pandas writes its index: write the "
+            "file by frame.to_csv(path, index=False)"
+        )
     if not found or not all(name.strip() for name in found) or len(set(found)) < len(found):
         raise DataError(
             f"{path}, line 1: must name every column once, got {', '.join(found) or 'nothing'}"

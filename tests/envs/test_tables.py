@@ -2,6 +2,7 @@
 
 import gzip
 import itertools
+import json
 from decimal import Decimal
 
 import numpy
@@ -59,6 +60,7 @@ def test_cells_keep_their_line_ends_and_zeros(tmp_path) -> None:
     [
         ("q,a,id\nx,y\n", r"rows.csv, line 2: 2 cells, and the first line names 3"),
         ("q,q,id\nx,y,z\n", r"line 1: must name every column once, got q, q, id"),
+        (",q,a\n0,x,y\n", r"line 1: the first column has no name, .* index=False"),
         ("", r"line 1: must name every column once, got nothing"),
         ("q,a,id\n", r"holds no rows"),
         ('q,a,id\n"x,y,z\n', r"line 2: not CSV"),
@@ -195,3 +197,18 @@ def test_a_hub_name_offline_names_what_it_needs(monkeypatch, tmp_path) -> None:
     words = "hf download openai/gsm8k --repo-type dataset --local-dir gsm8k.*--data gsm8k"
     with pytest.raises(DataError, match=words):
         make("assay/GSM8K-v1", data="openai/gsm8k", split="test")
+
+
+def test_a_folder_of_several_configurations_asks_for_the_folder_of_one(tmp_path) -> None:
+    pytest.importorskip("datasets")
+    configs = [
+        {"config_name": name, "data_files": [{"split": "train", "path": f"{name}/train-*"}]}
+        for name in ("main", "socratic")
+    ]
+    (tmp_path / "README.md").write_text(f"---\n{json.dumps({'configs': configs})}\n---\n")
+    for config in configs:
+        (tmp_path / config["config_name"]).mkdir()
+        pandas.DataFrame(ROWS).to_parquet(tmp_path / config["config_name"] / "train-0.parquet")
+    with pytest.raises(DataError, match=f"Give the folder of one, {tmp_path}/CONFIG"):
+        made(tmp_path)
+    assert made(tmp_path / "main").source.size == 40

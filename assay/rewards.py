@@ -9,7 +9,6 @@ from __future__ import annotations
 import atexit
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from itertools import repeat
 from typing import Any
 
 from .envs.trl.reward import verdict_metrics
@@ -65,10 +64,11 @@ def accuracy_reward(
     for column in columns:
         same_length(completions, column)
     rows = zip(*columns, strict=True)
-    known = [next((value for value in row if value is not None), None) for row in rows]
+    known = [next(filter(_is_known, row), None) for row in rows]
+    given = tolerance or [None] * len(known)
     references = [
-        _reference(one) if near is None else {"answer": _reference(one), "tolerance": near}
-        for one, near in zip(known, tolerance or repeat(None, len(known)), strict=True)
+        {"answer": _reference(one), "tolerance": near} if _is_known(near) else _reference(one)
+        for one, near in zip(known, given, strict=True)
     ]
     return _judge(_math(), completions, references, log_metric, log_extra)
 
@@ -95,7 +95,7 @@ def code_reward(
     lists = {
         name: column
         for name, column in columns.items()
-        if name not in _OF_TRL and isinstance(column, list) and len(column) == len(completions)
+        if name not in _OF_TRL and isinstance(column, Sequence) and len(column) == len(completions)
     }
     rows = [{name: column[i] for name, column in lists.items()} for i in range(len(completions))]
     return _judge(_code(), completions, [_problem(row) for row in rows], log_metric, log_extra)
@@ -133,17 +133,24 @@ def _code() -> Code:
     return code
 
 
-def _reference(solution: Any) -> str | list[str]:
+def _reference(solution: Any) -> str | float | list[str | float]:
     """Return the answer in a solution, or in each of several; empty if none can be read."""
     if isinstance(solution, list):
         return [_answer(one) for one in solution]
     return _answer(solution)
 
 
-def _answer(solution: Any) -> str:
-    if isinstance(solution, Mapping) or (isinstance(solution, float) and solution != solution):
-        return ""  # NaN is pandas' mark of what is missing
-    text = "" if solution is None else str(solution)
+def _is_known(value: Any) -> bool:
+    """Return whether a cell holds something: pandas marks what is missing by NaN."""
+    return value is not None and not (isinstance(value, float) and value != value)
+
+
+def _answer(solution: Any) -> str | float:
+    if isinstance(solution, Mapping) or not _is_known(solution):
+        return ""
+    if isinstance(solution, float):
+        return solution
+    text = str(solution)
     found = final_answer(text, _MARKED)
     if found.rule:
         return found.text or ""

@@ -189,6 +189,8 @@ def _over_rows(
         )
     if isinstance(rows, Iterator):  # it could be read but once
         rows = list(rows)
+    if isinstance(rows, Mapping):
+        rows = {k: list(part) if isinstance(part, Iterator) else part for k, part in rows.items()}
     if isinstance(rows, Sequence) and not rows:
         raise ValueError(f"{name}: rows is empty: give at least one row")
     first = next(iter(rows)) if isinstance(rows, Mapping) and "train" not in rows else "train"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, SupportsFloat
 
 from ..verifiers import Verdict
 from .episode import Episode, Span
@@ -112,12 +112,15 @@ class State:
         messages, done, reward, verdict = turn
         if not isinstance(verdict, Verdict | None):
             raise TypeError(f"use Turn.end(Verdict) or Turn.end(reward=1.0), got {verdict!r:.80}")
-        if reward is not None and not math.isfinite(reward):
-            raise ValueError(f"the reward of a Turn must be finite or None, got {reward!r}")
+        number = float(reward) if isinstance(reward, SupportsFloat) else math.nan
+        if reward is not None and not math.isfinite(number):
+            raise ValueError(
+                f"the reward of a Turn must be a finite number or None, got {reward!r}"
+            )
         for message in messages:
             check_message(message)
         self.turns += messages
-        self.step_rewards.append(reward)
+        self.step_rewards.append(None if reward is None else number)
         self.verdict = verdict
         if done or verdict is not None:
             self.ended = "done"

@@ -23,7 +23,7 @@ from .split_files import (
     is_saved,
     no_split,
 )
-from .tabular import arrow_rows, read_csv
+from .tabular import arrow_rows, dataset_rows, read_csv
 
 Row = Mapping[str, Any]
 Types = type | tuple[type, ...]
@@ -264,10 +264,13 @@ def _read_datasets(name: str, split: str, config: str) -> Iterable[Row]:
             f"cannot read {name}{of_split} with datasets: {type(error).__name__}: {error}. "
             f"{_remedy(name, error)}"
         ) from error
-    return found  # type: ignore[no-any-return]  # datasets ships no types
+    return dataset_rows(found)  # type: ignore[no-any-return]  # datasets ships no types
 
 
 def _remedy(name: str, error: Exception) -> str:
+    if "Config name is missing" in str(error):
+        ways = f"the folder of one, {name}/CONFIG" if Path(name).is_dir() else f"{name}:CONFIG"
+        return f"Give {ways}"
     if not isinstance(error, ConnectionError):
         return "Check the name, its configuration and split, or give a file"
     folder = name.rpartition("/")[2]

@@ -23,7 +23,7 @@ from .reading import REMEDY, DataError, Row, placed_rows, refuse_value
 from .same_prompt import plain_prompt
 from .source import Rows, Source, Split
 from .split_files import file_split, find_split, is_for_evaluation, no_split
-from .tabular import Frame, frame_rows
+from .tabular import Frame, dataset_rows, frame_rows
 
 Place = Iterable[Row] | str | Path
 Table = Place | Frame | Mapping[Split, Place | Frame]
@@ -164,16 +164,13 @@ def read_table(
     """
     if split not in get_args(Split):
         raise ValueError(f"split must be 'train' or 'test', got {split!r}")
-    if not isinstance(table, str | Path | Iterable):
-        raise DataError(f"{name}: data must be a file, a folder, a hub name or rows, got {table!r}")
-    if isinstance(table, Mapping):
-        if split not in table:
-            raise no_split(name, split, list(table))
-        place: Place = frame_rows(table[split])
-        kind, whole = str(split), True
-    else:
-        place = frame_rows(table)
-        kind, whole = _kind(place, split)
+    by_split = table if isinstance(table, Mapping) else None
+    if by_split is not None and split not in by_split:
+        raise no_split(name, split, list(by_split))
+    place: Place = dataset_rows(frame_rows(table if by_split is None else by_split[split]))
+    if not isinstance(place, str | Path | Iterable):
+        raise DataError(f"{name}: data must be a file, a folder, a hub name or rows, got {place!r}")
+    kind, whole = _kind(place, split) if by_split is None else (str(split), True)
     bad = BadRows(on_bad_rows)
     placed = (
         placed_rows(place, fields={}, split=kind, bad=bad)
@@ -344,12 +341,14 @@ def _plain(value: Any) -> Any:
     return value if plain else str(value)
 
 
-_SLOT = re.compile(r"(\{+)([^\W\d][\w -]*)(\}+)")
+_SLOT = re.compile(r"(\{+)([^\W\d][\w -]*(?:\.[\w -]+)*)(\}+)")
 _ONE_SLOT = re.compile(r"\{([^\W\d][\w -]*)\}")
 
 
 def fill(template: str, row: Mapping[str, Any]) -> str:
-    r"""Put a row's values into the slots: ``{column}``. What is put in is not read again.
+    r"""Put a row's values into the slots: ``{column}``, or ``{column.key}`` of a column of objects.
+
+    What is put in is not read again.
 
     Braces around anything but a name (``\boxed{}``, ``x^{2}``) stay. As in Python's own format
     strings ``{{name}}`` gives ``{name}``, and ``{{{name}}}`` the value in braces.
@@ -364,6 +363,8 @@ def fill(template: str, row: Mapping[str, Any]) -> str:
 
     def put(found: re.Match[str]) -> str:
         left, name, right = found.groups()
+        if "." in name and name not in row and not isinstance(row.get(name.split(".")[0]), Mapping):
+            return found[0]
         depth = min(len(left), len(right))
         middle = _value(row, name) if depth % 2 else name
         kept = depth // 2
@@ -373,12 +374,12 @@ def fill(template: str, row: Mapping[str, Any]) -> str:
 
 
 def _value(row: Mapping[str, Any], name: str) -> str:
-    if name not in row:
+    if name not in row and "." not in name:
         raise ValueError(
             f"no column {name!r} for the slot {{{name}}}; the row has "
             f"{', '.join(map(str, row)) or 'none'}. Write {{{{{name}}}}} for the braces themselves"
         )
-    value = row[name]
+    value = _column(row, name)
     if not isinstance(value, str | Number) or value != value:  # NaN is a gap of pandas'
         raise ValueError(
             f"column {name!r} must be text or a number to stand in a prompt, or chat messages to "

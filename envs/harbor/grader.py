@@ -12,6 +12,7 @@ apart by what ``test.sh`` calls, and calls a grader shared in case of doubt.
 
 from __future__ import annotations
 
+import glob
 import importlib.resources
 import io
 import json
@@ -44,7 +45,7 @@ from .carry import (
     tool_paths,
 )
 from .folder import Stage
-from .script import COMMANDS, Grading, grading_of, written_paths
+from .script import COMMANDS, UNKNOWN, Grading, grading_of, written_paths
 
 AGENT_UID = 1731
 """The user that owns what was carried, and runs what the tests start."""
@@ -66,21 +67,30 @@ for name in {" ".join(_SETTINGS)}; do eval "printf '%s\\n' \\"\\${{$name-}}\\"";
 printf '%s\\n' "$PATH" "${{HOME:-/root}}" "$PWD"
 command -v python3 || echo
 id -u
-python3 -I -c 'import sys, sysconfig
+folders=$(python3 -I -c 'import sys, sysconfig
 for path in {{sys.prefix, sys.base_prefix, *sysconfig.get_paths().values()}}: print(path)' \\
-    2> /dev/null
-cd /; set -f
+    2> /dev/null)
+folders="$folders
+$(cat /etc/ld.so.conf /etc/ld.so.conf.d/*.conf 2> /dev/null | grep ^/)"
 commands=$(for name in {_OF_A_SHELL}; do command -v "$name"; done)
-IFS=':
-'
-for path in $(readlink -f -- $PATH 2> /dev/null); do printf '=%s\n' "$path"; done
-for path in $commands; do
-    while printf '+%s\n' "$path"; target=$(readlink -- "$path"); do
-        case $target in /*) path=$target ;; *) path=${{path%/*}}/$target ;; esac
+follow() {{ # each link on the way to a path, and where it leads after a mark
+    rest=$2 at= left=40
+    while [ "$rest" ] && [ "$left" -gt 0 ]; do
+        name=${{rest%%/*}}
+        case $rest in */*) rest=${{rest#*/}} ;; *) rest= ;; esac
+        case $name in '' | .) continue ;; ..) at=${{at%/*}}; continue ;; esac
+        [ -L "$at/$name" ] || {{ at=$at/$name; continue; }}
+        printf '+%s\n' "$at/$name"
+        target=$(readlink -- "$at/$name"); rest=$target/$rest left=$((left - 1))
+        case $target in /*) at= ;; esac
     done
-done
-for path in $(readlink -f -- $commands 2> /dev/null); do printf '+%s\n' "$path"; done
-true
+    printf '%s%s\n' "$1" "$at"
+}}
+set -f; IFS=':
+'
+for path in $PATH; do case $path in /*) follow = "$path" ;; esac; done
+for path in $commands; do case $path in /*) follow + "$path" ;; esac; done
+for path in $folders; do follow '' "$path"; done
 """
 _GIT = {
     "GIT_CONFIG_COUNT": "1",
@@ -88,6 +98,17 @@ _GIT = {
     "GIT_CONFIG_VALUE_0": "*",
 }
 """Lets git of the tests' user look at repositories that the agent's user owns."""
+
+_DROP = """\
+closed=$({{ stat -c %d:%i /; find {closed} -exec stat -c %d:%i {{}} +; }} | tr '\\n' ' ')
+xargs -0 stat -L -c '%d:%i %n' < /.assay 2>/dev/null | while read -r file path; do
+    case " $closed" in *" $file "*) rm -f -- "$path" ;; esac
+done
+rm -f /.assay
+"""
+"""Drops the agent's links that lead to the tests by a link of the image."""
+_DROP_WRITTEN = "find {globs} -prune -type l -user {uid} -exec rm -f -- {{}} + 2>/dev/null"
+"""Drops those at paths that the tests write, which another of its links may lead to."""
 
 _LOG_CHARS = 20_000
 _WRITABLE: dict[tuple[str, tuple[str, ...]], tuple[str, ...]] = {}
@@ -194,9 +215,9 @@ class _Image:
         home: the tests' home folder.
         folder: in which commands start.
         python: its Python; empty if the tests do not run under the guard.
-        python_folders: those of its Python.
+        python_folders: those of its Python, and of libraries in /etc/ld.so.conf.
         real: the folders of PATH, each after ``=``, as links lead there, and the programs that a
-            shell may call with the links to them, each after ``+``.
+            shell may call, with the links on the way to all of these, each after ``+``.
         uid: that the tests have.
         files: :func:`listing` of it.
         settings: its variables of _SETTINGS that are set.
@@ -284,12 +305,17 @@ def _graded(
 ) -> Graded:
     """Run the tests in a new session. Without a reward there is a fault."""
     verifier = stage.verifier
-    grading = grading_of(stage.test_files, guarded=bool(image.python), root=image.uid == 0)
+    # uv's settings put it before the shim in PATH.
+    has_uv = stage.tests_network != "none" or f"{image.home}/.local/bin/env" in image.files
+    grading = grading_of(
+        stage.test_files, guarded=bool(image.python), root=image.uid == 0, has_uv=has_uv
+    )
     log, began = "", time.monotonic()
     try:
         if image.python:  # it may lie in a folder of root's own
             fresh.exec(["chmod", "a+x", *_above(image.python_folders)], user=0)
-        _prepare(fresh, stage, carried, image, grading)
+        targets = written_paths(stage.test_files, image.folder, has_uv=has_uv)
+        _prepare(fresh, stage, carried, image, grading, targets)
         began = time.monotonic()
         done = fresh.exec(
             ["/tests/test.sh"],
@@ -377,16 +403,31 @@ def _number(value: object) -> float:
 
 
 def _prepare(
-    fresh: Session, stage: Stage, carried: Carried, image: _Image, grading: Grading
+    fresh: Session,
+    stage: Stage,
+    carried: Carried,
+    image: _Image,
+    grading: Grading,
+    targets: tuple[tuple[str, ...], tuple[str, ...]],
 ) -> None:
-    """Bring everything into the container in one archive."""
+    """Bring everything into the container in one archive.
+
+    Args:
+        fresh: the container.
+        stage: what was asked.
+        carried: what the agent changed.
+        image: the container's.
+        grading: whether the grader runs the agent's code.
+        targets: what the tests write, as :func:`written_paths` gives them.
+    """
     if carried.deleted:
         paths = "\0".join(carried.deleted).encode("utf-8", "surrogateescape")
         fresh.put("/.assay", paths, user=0)
         fresh.exec("xargs -0 rm -rf -- < /.assay", user=0)
     uid = image.uid
-    written, replaced = written_paths(stage.test_files, image.folder)
-    links, files = (re.compile("|".join(found) or "(?!)") for found in (written, replaced))
+    written = targets[0]
+    patterns = ["|".join(map(_regex, found)) or "(?!)" for found in targets]
+    links, files = map(re.compile, patterns)
     writable = _writable(fresh, image.tools)
     if writable:
         paths = "\0".join(writable).encode("utf-8", "surrogateescape")
@@ -424,7 +465,10 @@ def _prepare(
                     _add(archive, name, file.read_bytes(), mode, uid)
             if image.python:
                 sources = [normal(_absolute(a.source, image.folder)) for a in stage.artifacts]
-                rules = {"written": written, "replaced": replaced, "paths": carried.paths}
+                rules = {
+                    **{"written": patterns[0], "replaced": patterns[1], "paths": carried.paths},
+                    "globs": ["*".join(map(glob.escape, p.split(UNKNOWN))) for p in written],
+                }
                 _add_guard(archive, image, sources, rules, separate=grading == "separate")
         stream.flush()
         fresh.put("/.assay", Path(stream.name), user=0)
@@ -433,13 +477,25 @@ def _prepare(
     if not done.ok:
         why = done.stderr.decode("utf-8", "replace")[-300:]
         raise GraderFault("no_tools", f"tar in the clean image: {done.reason} {why}")
+    if carried_links := [f"/{member.name}" for member, _ in carried.members if member.issym()]:
+        fresh.put("/.assay", "\0".join(carried_links).encode("utf-8", "surrogateescape"), user=0)
+        drop = _DROP.format(closed=" ".join(TESTS_ONLY))
+        if uid == 0 and written:  # nobody else's shell could write what is root's
+            globs = ["*".join(s and shlex.quote(s) for s in p.split(UNKNOWN)) for p in written]
+            drop += _DROP_WRITTEN.format(globs=" ".join(globs), uid=owner)
+        env = {**image.variables(), "PATH": image.search}
+        fresh.exec(drop, user=0, timeout_s=120.0, cwd="/", env=env)
+
+
+def _regex(path: str) -> str:
+    return "[^/]*".join(map(re.escape, path.split(UNKNOWN)))
 
 
 def _add_guard(
     archive: tarfile.TarFile,
     image: _Image,
     artifacts: list[str],
-    rules: Mapping[str, tuple[str, ...]],
+    rules: Mapping[str, Any],
     *,
     separate: bool,
 ) -> None:
@@ -473,13 +529,9 @@ def _add_guard(
 
 def _tools(path: str, python: Iterable[str], real: Iterable[str]) -> tuple[str, ...]:
     """Return the folders of tools, and tools elsewhere that links of these lead to."""
-    marked = [(line[0], line[1:]) for line in real]
+    marked = {(line[0], line[1:]) for line in real}
     found = tool_paths(":".join([path, *(p for mark, p in marked if mark == "=")]), python)
-    # What `command -v` names without a folder is of the shell itself.
-    programs = {
-        normal(p) for mark, p in marked if mark == "+" and posixpath.dirname(p) not in ("", "/")
-    }
-    return (*found, *sorted(p for p in programs if not is_below(p, found)))
+    return (*found, *sorted(p for mark, p in marked if mark == "+" and not is_below(p, found)))
 
 
 def _writable(fresh: Session, tools: tuple[str, ...]) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import atexit
 import builtins
 import contextlib
+import glob
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -37,6 +38,7 @@ import time
 import types
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 _BIN = "/assay/bin"
@@ -69,7 +71,7 @@ class Guard:
             ``agents``: its files in these; ``closed``: folders that only the tests may read;
             ``uid`` and ``home``: of the agent's user; ``separate``: nothing but this process runs
             its code; ``paths``: folders of the agent's modules;
-            ``written``: patterns of paths that the grader writes, and
+            ``written``: a pattern of paths that the grader writes, ``globs`` for them, and
             ``replaced`` of those of which it leaves nothing; ``startup``: paths of
             start-up files of the tests' user. Folders end in a slash.
     """
@@ -81,8 +83,9 @@ class Guard:
         self.uid, self.home = config["uid"], config["home"]
         self.separate = config["separate"]
         self.settings = json.loads(os.environ.get("ASSAY_SETTINGS") or "{}")
-        self.written = re.compile("|".join(config["written"]) or "(?!)")
-        self.replaced = re.compile("|".join(config["replaced"]) or "(?!)")
+        self.written = re.compile(config["written"])
+        self.replaced = re.compile(config["replaced"])
+        self.globs = tuple(config["globs"])
         self.startup = tuple(config["startup"])
         self.paths = tuple(config["paths"])
         self.peer: Any = None
@@ -410,7 +413,9 @@ class Guard:
                 os.umask(0o022 if os.path.dirname(os.path.abspath(path)) in _SHARED else 0)
         elif event == "sqlite3.connect":
             if isinstance(args[0], str | bytes):
-                self._check(os.fsdecode(args[0]), write=True)
+                name = os.fsdecode(args[0])
+                for path in {name, unquote(urlsplit(name).path)}:  # it may be a URI
+                    self._check(path, write=True)
         elif event in _FOLLOWING or event in _LISTING:
             if isinstance(args[0], str | bytes | os.PathLike):
                 self._check(os.fsdecode(args[0]), write=event in _FOLLOWING)
@@ -456,6 +461,9 @@ class Guard:
                 shutil.rmtree(path, ignore_errors=True)
                 with contextlib.suppress(OSError):
                     os.unlink(path)
+        for path in (path for each in self.globs for path in glob.glob(each)):
+            if os.path.islink(path) and self._is_of_agent(path):
+                os.unlink(path)
         folders = ["/", *_OPEN]  # os.walk recurses, and the agent's folders may be deep
         while folders:
             entries: list[os.DirEntry[str]] = []

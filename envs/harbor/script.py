@@ -87,7 +87,18 @@ _PIP_OPTION = re.compile(
 _REQUIREMENT = re.compile(
     r"(?!.*\.(?:whl|zip|gz|bz2|xz|tar|tgz)$)\w[\w.-]*(\[[\w,]+\])?([=<>!~]=?[\w.*]+,?)*"
 )
+_INSTALLS_UV = re.compile(
+    r"^[ \t]*(?:curl -\w+ https://astral\.sh/uv/[\w./]+ \| sh"
+    r"|(?:source|\.) (\"?)\$HOME/\.local/bin/env\1)(?: \|\| true)?[ \t]*$",
+    re.MULTILINE,
+)
+"""Lines of Terminal-Bench's graders. Nothing of the agent's is there: see ``STARTUP``."""
+
 _ALL_NAMES = re.compile(r"^\s*from\s+(\w[\w.]*)\s+import\s+\(?\s*\*", re.MULTILINE)
+UNKNOWN = "\0"
+"""Stands in a path for what is not known of a name of a file or folder."""
+
+_MOST_PATHS = 64
 _SUBSTITUTED, _COMPUTED = "_SUBSTITUTED_", "_COMPUTED_"
 
 
@@ -95,17 +106,19 @@ class _Doubt(ValueError):
     """It may run the agent's code."""
 
 
-def grading_of(tests: Mapping[str, Path], *, guarded: bool = True, root: bool = True) -> Grading:
+def grading_of(
+    tests: Mapping[str, Path], *, guarded: bool = True, root: bool = True, has_uv: bool = False
+) -> Grading:
     """Return whether no process of a grader runs the agent's code, by reading the grader.
 
     Args:
         tests: the files of ``/tests`` by their paths below it; ``test.sh`` is one.
         guarded: Python runs under the guard.
         root: the tests run as root, so that they can give up rights for what they start.
+        has_uv: lines that install uv take effect: the image has it, or the tests have a network.
     """
-    text = tests["test.sh"].read_text("utf-8", "replace")
     try:
-        uses_python = _Script().check(text)
+        uses_python = _Script().check(_source(tests, has_uv))
     except ValueError:  # quotes that do not match too: written for a shell, and not for shlex
         return "shared"
     sources = {path: file for path, file in tests.items() if path.endswith(".py")}
@@ -114,20 +127,26 @@ def grading_of(tests: Mapping[str, Path], *, guarded: bool = True, root: bool = 
     return "shared" if uses_python and (unsafe or not (guarded and root)) else "separate"
 
 
+def _source(tests: Mapping[str, Path], has_uv: bool) -> str:
+    text = tests["test.sh"].read_text("utf-8", "replace")
+    return text if has_uv else _INSTALLS_UV.sub("", text)
+
+
 def written_paths(
-    tests: Mapping[str, Path], folder: str
+    tests: Mapping[str, Path], folder: str, *, has_uv: bool = False
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return patterns of the paths that a grader writes, as far as it is understood.
+    """Return the paths that a grader writes, as far as it is understood, each with :data:`UNKNOWN`.
 
     The second are those of files of which it leaves nothing.
 
     Args:
         tests: as for :func:`grading_of`.
         folder: in which it starts.
+        has_uv: as for :func:`grading_of`.
     """
     script = _Script()
     try:
-        script.check(tests["test.sh"].read_text("utf-8", "replace"))
+        script.check(_source(tests, has_uv))
     except ValueError:
         return (), ()
     found = dict.fromkeys(script.written(folder))
@@ -183,7 +202,7 @@ class _Script:
         return sum(map(self._runs_python, commands)) > 0  # all are looked at
 
     def written(self, folder: str) -> Iterator[tuple[str, bool]]:
-        """Yield patterns of the paths that it writes, and whether as new files."""
+        """Yield the paths that it writes, and whether as new files."""
         values: dict[str, set[str]] = {}
         for command in self.commands:
             assigned = [*command.assigned]
@@ -193,25 +212,28 @@ class _Script:
                 name, _, value = word.partition("=")
                 values.setdefault(name, set()).add(value)
 
-        def pattern(word: str, depth: int = 0) -> str:
-            """Return what a word may become; an unknown part is anything in one folder."""
-            parts, position = [], 0
+        def paths(word: str, depth: int = 0) -> list[str]:
+            """Return what a word may become."""
+            made, position = [""], 0
             for found in _VARIABLE.finditer(word):
-                parts.append(_literal(word[position : found.start()]))
                 known = values.get(found[1] or found[2] or "", set())
-                inner = [pattern(v, depth + 1) for v in sorted(known)] if depth < 4 else []
-                parts.append(f"(?:{'|'.join(inner)})" if inner else "[^/]*")
+                inner = [p for v in sorted(known) for p in paths(v, depth + 1)] if depth < 4 else []
+                if not 0 < len(inner) * len(made) <= _MOST_PATHS:
+                    inner = [UNKNOWN]
+                before = _literal(word[position : found.start()])
+                made = [path + before + one for path in made for one in inner]
                 position = found.end()
-            return "".join([*parts, _literal(word[position:])])
+            return [path + _literal(word[position:]) for path in made]
 
         entered = [c.words[1] for c in self.commands if c.words[:1] == ["cd"] and c.words[1:]]
-        folders = [re.escape(folder.rstrip("/")), *map(pattern, entered)]
+        folders = [folder.rstrip("/"), *(path for word in entered for path in paths(word))]
         for command in self.commands:
             for word in (*command.targets, *_written_by(command.words)):
-                path = pattern(posixpath.normpath(word))
                 replaced = word in command.targets and word not in command.appended
-                for above in ("", *(f"{above}/" for above in folders)):
-                    yield above + path, replaced
+                for path in paths(posixpath.normpath(word)):
+                    for above in ("", *(f"{above}/" for above in folders)):
+                        yield above + path, replaced
+                        yield (above + path).replace(f"/{UNKNOWN}/", "/"), replaced  # it is unset
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -422,8 +444,8 @@ def _marked(text: str) -> str:
 
 
 def _literal(text: str) -> str:
-    """Return the pattern of a word's part, in which the shell expands names of files."""
-    return "".join("[^/]*" if c == "*" else "[^/]" if c == "?" else re.escape(c) for c in text)
+    """Return a word's part, in which the shell expands names of files."""
+    return re.sub(r"[*?]", UNKNOWN, text)
 
 
 def _written_by(words: list[str]) -> list[str]:

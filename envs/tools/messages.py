@@ -41,7 +41,9 @@ def with_system(task: Task, text: str) -> Task:
 def prompted(source: Source, text: str) -> Source:
     """Return a source whose tasks all have a system message."""
     if isinstance(source, Rows):
-        return Rows([with_system(task, text) for task in source.tasks], source.split)
+        rows = Rows([with_system(task, text) for task in source.tasks], source.split)
+        rows.bad_rows = source.bad_rows
+        return rows
     if type(source) is Generated:  # stays one: an audit knows how to hold it to its splits
         return source.altered(make=partial(_made, source.make, text))
     return Mapped(source, partial(with_system, text=text))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, SupportsFloat
 
@@ -19,6 +19,7 @@ from ..task import Message, Task
 from ..text_env import TextEnv
 from .calls import checked_ways, read_calls
 from .messages import as_text, hermes, prompted, shortened
+from .signature import BadTool
 from .tool import Answer, Tool, ToolError, Toolset, Work, tools_of
 
 
@@ -102,6 +103,8 @@ class ToolEnv(TextEnv):
             raise ValueError(f"longest must be at least 100 characters, got {longest}")
         self._given = tuple(tools)
         self.tools = tools_of(self._given)
+        if not self.tools:
+            raise BadTool("tools is empty: give a function or a Toolset, or make a TextEnv")
         self.max_calls, self.longest, self.role = max_calls, longest, role
         self.ways, self.sandbox = checked_ways(ways), sandbox
         self._own: Sandbox | None = None
@@ -117,7 +120,15 @@ class ToolEnv(TextEnv):
     def begin(self, task: Task) -> State:
         """Begin an episode with its own toolsets."""
         kept = tuple(each if isinstance(each, Toolset) else None for each in self._given)
-        data = ToolData(copy.deepcopy(kept))  # together: what they share they share in the copies
+        try:  # together: what they share they share in the copies
+            data = ToolData(copy.deepcopy(kept))
+        except Exception as error:
+            names = ", ".join(type(each).__name__ for each in kept if each is not None)
+            raise BadTool(
+                f"each episode plays with copies of {names}, and deepcopy raised "
+                f"{type(error).__name__}: {error}. Keep what cannot be copied in a module, or "
+                "write __deepcopy__"
+            ) from error
         for toolset in data.toolsets:
             if toolset is not None:
                 toolset.begin(task)
@@ -247,6 +258,10 @@ class ToolEnv(TextEnv):
                 answer = answer.finish((yield answer))
         except ToolError as error:
             return f"error: {error}"
+        if isinstance(answer, Awaitable | Iterator):
+            raise TypeError(
+                f"{call.name} gave a {type(answer).__name__}: a tool returns its result"
+            )
         return answer
 
     def _message(self, text: str, tool: str = "") -> Message:

@@ -48,11 +48,22 @@ def test_a_solution_without_an_answer_is_no_score(solution) -> None:
 def test_any_of_several_answers_wins_and_a_row_may_have_a_tolerance() -> None:
     replies = [r"\boxed{6}", r"\boxed{7}", r"\boxed{8}"]
     assert accuracy_reward(replies, [["6", r"so \boxed{7}"]] * 3) == [1.0, 1.0, 0.0]
-    assert accuracy_reward([r"\boxed{2.72}"] * 3, ["2.718"] * 3, tolerance=[0.01, 0.001, None]) == [
-        1.0,
-        0.0,
-        0.0,
-    ]
+    tolerances = [0.01, 0.001, None, float("nan")]
+    found = accuracy_reward([r"\boxed{2.72}"] * 4, ["2.718"] * 4, tolerance=tolerances)
+    assert found == [1.0, 0.0, 0.0, 0.0]
+
+
+def test_columns_of_datasets_are_read_as_trl_gives_them() -> None:
+    """It gives a float32 of 0.1 as 0.10000000149011612, which no reply equals."""
+    datasets = pytest.importorskip("datasets")
+    types = datasets.Features(
+        {"answer": datasets.Value("float32"), "tests": datasets.Value("string")}
+    )
+    rows = {"answer": [0.1, 33.3], "tests": ["assert f() == 1", "assert f() == 2"]}
+    rows = datasets.Dataset.from_dict(rows, features=types)
+    assert accuracy_reward([r"\boxed{0.1}"] * 2, answer=rows["answer"]) == [1.0, 0.0]
+    program = "```python\ndef f(): return 2\n```"
+    assert code_reward([program] * 2, tests=rows["tests"]) == [0.0, 1.0]
 
 
 def test_messages_are_judged_by_the_last_turn_of_the_policy() -> None:

@@ -55,6 +55,9 @@ def test_slots_are_filled_and_other_braces_stay() -> None:
     assert task.solution == r"\boxed{41}"
 
 
+ROW = {"a": 1, "b": "{a}", "two words": 2.5, "in": {"x": 3, "y": {"z": "4"}}, "a.b": 5}
+
+
 @pytest.mark.parametrize(
     ("template", "text"),
     [
@@ -64,11 +67,12 @@ def test_slots_are_filled_and_other_braces_stay() -> None:
         (r"\boxed{{{a}}} {{{{a}}}}", r"\boxed{1} {{a}}"),
         (r"\sqrt{\frac{a}{2}}", r"\sqrt{\frac1{2}}"),
         ("{two words}", "2.5"),
+        ("{in.x} {in.y.z} {{in.x}} {a.b}", "3 4 {in.x} 5"),
         ("{a.__class__} {a[0]} {a!r} {a:>9}", "{a.__class__} {a[0]} {a!r} {a:>9}"),
     ],
 )
 def test_templates(template, text) -> None:
-    assert fill(template, {"a": 1, "b": "{a}", "two words": 2.5}) == text
+    assert fill(template, ROW) == text
 
 
 @given(st.text(), st.text())

@@ -2,6 +2,7 @@
 
 import gzip
 import itertools
+import json
 from decimal import Decimal
 
 import numpy
@@ -59,6 +60,7 @@ def test_cells_keep_their_line_ends_and_zeros(tmp_path) -> None:
     [
         ("q,a,id\nx,y\n", r"rows.csv, line 2: 2 cells, and the first line names 3"),
         ("q,q,id\nx,y,z\n", r"line 1: must name every column once, got q, q, id"),
+        (",q,a\n0,x,y\n", r"line 1: the first column has no name, .* index=False"),
         ("", r"line 1: must name every column once, got nothing"),
         ("q,a,id\n", r"holds no rows"),
         ('q,a,id\n"x,y,z\n', r"line 2: not CSV"),
@@ -112,21 +114,43 @@ def test_numbers_of_numpy_and_arrays_are_plain_ones() -> None:
     assert type(Task("?", numpy.float32(0.5)).reference) is float
 
 
-@pytest.mark.parametrize("kind", ["scalar", "array", "frame", "parquet", "decimal"])
-def test_a_number_is_the_decimal_that_its_author_wrote(tmp_path, kind) -> None:
+TENTH = numpy.float32(0.1)
+ARROW = pyarrow.table({"q": ["1/10 ="], "id": ["x"], "a": pyarrow.array([TENTH])})
+PAIR = pyarrow.struct([("answer", pyarrow.float32()), ("tolerance", pyarrow.float32())])
+FRAME = ARROW.to_pandas()
+
+
+def arrow(value: object, kind: pyarrow.DataType) -> pyarrow.Table:
+    return ARROW.drop_columns("a").append_column("a", pyarrow.array([value], kind))
+
+
+@pytest.mark.parametrize(
+    ("rows", "known"),
+    [
+        ([{"q": "1/10 =", "id": "x", "a": TENTH}], 0.1),
+        ([{"q": "1/10 =", "id": "x", "a": numpy.array([TENTH])}], [0.1]),
+        ([{"q": "1/10 =", "id": "x", "a": Decimal("0.10")}], "0.10"),
+        (FRAME, 0.1),
+        (FRAME.astype({"a": "category"}), 0.1),
+        (FRAME.convert_dtypes(dtype_backend="pyarrow"), 0.1),
+        (ARROW, 0.1),
+        (arrow(numpy.float16(0.1), pyarrow.float16()), 0.1),
+        (arrow([0.1, None], pyarrow.list_(pyarrow.float32())), [0.1, None]),
+        (arrow({"answer": 0.1, "tolerance": None}, PAIR), {"answer": 0.1, "tolerance": None}),
+        (arrow([{"answer": 0.1}], pyarrow.list_(PAIR)), [{"answer": 0.1, "tolerance": None}]),
+    ],
+)
+def test_a_number_is_the_decimal_that_its_author_wrote(tmp_path, rows, known) -> None:
     """0.1 of single precision is 0.10000000149011612 as a double, which no reply equals."""
-    tenth = numpy.float32(0.1)
-    row = {"q": "1/10 =", "id": "x"}
-    if kind == "parquet":
-        table = pyarrow.table({**{k: [v] for k, v in row.items()}, "a": pyarrow.array([tenth])})
-        pyarrow.parquet.write_table(table, tmp_path / "rows.parquet")
-        env = made(tmp_path / "rows.parquet", rubric=Math, split="train")
-    else:
-        given = {"array": numpy.array([tenth]), "decimal": Decimal("0.10")}.get(kind, tenth)
-        frame = pandas.DataFrame({"q": ["1/10 ="], "id": ["x"], "a": numpy.array([tenth])})
-        env = made({"train": frame if kind == "frame" else [row | {"a": given}]}, rubric=Math)
-    env.reset(seed=0)
-    assert env.step("0.1")[1] == 1.0
+    tables = [rows]
+    if isinstance(rows, pyarrow.Table):
+        pyarrow.parquet.write_table(rows, tmp_path / "train.parquet")
+        tables.append(tmp_path / "train.parquet")
+        datasets = pytest.importorskip("datasets")
+        tables += [datasets.Dataset(rows), datasets.Dataset(rows).to_iterable_dataset()]
+    for table in tables:
+        env = made({"train": table}, rubric=lambda reply, a: reply == str(a))
+        assert env.task(0).reference == known
 
 
 def test_a_data_frame_gives_the_tasks_of_a_list() -> None:
@@ -147,6 +171,14 @@ def test_a_frames_numbers_are_numbers_and_its_gaps_are_none() -> None:
         made({"train": frame.astype(object).where(frame["id"] == "x", None)}, rubric=Math)
 
 
+def test_rows_by_split_may_come_from_generators_and_are_no_other_objects() -> None:
+    name = f"tables/Rows{next(NUMBERS)}-v0"
+    register_rows(name, {"train": iter(ROWS)}, rubric=Exact, **QUESTION)
+    assert make(name).source.size == make(name).source.size == 40
+    with pytest.raises(DataError, match="data must be a file, a folder, a hub name or rows, got 5"):
+        made({"train": 5})
+
+
 def test_an_empty_frame_is_refused() -> None:
     with pytest.raises(ValueError, match="rows is empty: give at least one"):
         made(pandas.DataFrame({"q": [], "a": [], "id": []}))
@@ -165,3 +197,18 @@ def test_a_hub_name_offline_names_what_it_needs(monkeypatch, tmp_path) -> None:
     words = "hf download openai/gsm8k --repo-type dataset --local-dir gsm8k.*--data gsm8k"
     with pytest.raises(DataError, match=words):
         make("assay/GSM8K-v1", data="openai/gsm8k", split="test")
+
+
+def test_a_folder_of_several_configurations_asks_for_the_folder_of_one(tmp_path) -> None:
+    pytest.importorskip("datasets")
+    configs = [
+        {"config_name": name, "data_files": [{"split": "train", "path": f"{name}/train-*"}]}
+        for name in ("main", "socratic")
+    ]
+    (tmp_path / "README.md").write_text(f"---\n{json.dumps({'configs': configs})}\n---\n")
+    for config in configs:
+        (tmp_path / config["config_name"]).mkdir()
+        pandas.DataFrame(ROWS).to_parquet(tmp_path / config["config_name"] / "train-0.parquet")
+    with pytest.raises(DataError, match=f"Give the folder of one, {tmp_path}/CONFIG"):
+        made(tmp_path)
+    assert made(tmp_path / "main").source.size == 40

@@ -183,6 +183,11 @@ def test_what_cannot_be_a_tool_is_refused_with_the_remedy(tool, words) -> None:
         env(tool)
 
 
+def test_an_environment_of_tools_has_one() -> None:
+    with pytest.raises(BadTool, match="tools is empty: give a function or a Toolset"):
+        env()
+
+
 def test_two_tools_cannot_have_one_name() -> None:
     with pytest.raises(BadTool, match="two tools are called 'add': rename one"):
         env(add, add)

@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+import threading
 
 import pytest
 from gymnasium.utils.env_checker import check_env
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.envs import Completion, Generated, Rows, State, Task, Turn
-from assay.envs.tools import Answer, ToolEnv, ToolError, Toolset, Work
+from assay.envs.tools import Answer, BadTool, ToolEnv, ToolError, Toolset, Work
 from assay.envs.tools.calls import read_calls
 from assay.envs.tools.messages import shortened
 from assay.sandbox import BadTests, SandboxUnavailable
@@ -176,6 +177,36 @@ def test_what_went_wrong_is_told_where_it_is_the_policys_and_has_no_score_where_
     (verdict,) = told.verdicts([state])
     assert (verdict.status.value, verdict.score, state.ended) == ("verifier_error", None, "done")
     assert verdict.reason == "KeyError: 'a bug'"
+
+
+async def later() -> int:
+    return 5
+
+
+@pytest.mark.parametrize("made", [later, lambda: iter([5])])
+def test_a_result_that_is_still_to_come_is_the_tools_fault(made) -> None:
+    """The policy read "<coroutine object later at 0x7f...>"."""
+
+    def wrapped() -> int:
+        """Look it up."""
+        return result
+
+    result = made()
+    waiting = env(wrapped)
+    waiting.reset(seed=0)
+    info = waiting.step(call("wrapped"))[4]
+    assert (info["status"], "a tool returns its result" in info["reason"]) == (
+        "verifier_error",
+        True,
+    )
+    getattr(result, "close", int)()
+
+
+def test_a_toolset_that_cannot_be_copied_is_named() -> None:
+    counter = Counter()
+    counter.lock = threading.Lock()
+    with pytest.raises(BadTool, match="copies of Counter, and deepcopy raised TypeError"):
+        env(counter).reset(seed=0)
 
 
 @pytest.mark.parametrize(

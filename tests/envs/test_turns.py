@@ -1,7 +1,9 @@
 """Episodes of several turns: what is said, what it earns, whose tokens are whose."""
 
+import json
 import math
 
+import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
@@ -114,8 +116,9 @@ def test_the_environments_own_verdict_stands_and_a_limit_of_turns_truncates() ->
         (None, "respond must return Turn.say"),
         (((), True, None, 0.0), "respond must return Turn.say"),
         (Turn.end(0.0), r"Turn.end\(reward=1.0\), got 0.0"),  # the rubric's would be paid instead
-        (Turn.end(reward=float("inf")), "must be finite or None, got inf"),
-        (Turn.end(reward=float("nan")), "must be finite or None, got nan"),
+        (Turn.end(reward=float("inf")), "must be a finite number or None, got inf"),
+        (Turn.end(reward=float("nan")), "must be a finite number or None, got nan"),
+        (Turn.end(reward="1"), "must be a finite number or None, got '1'"),
         (Turn.say(5), "content must be text"),
         (Turn("Go on."), "a message needs 'role' and 'content', got 'G'"),
     ],
@@ -129,6 +132,13 @@ def test_what_is_no_turn_is_named(turn, words) -> None:
     env.reset(seed=0)
     with pytest.raises((TypeError, ValueError), match=words):
         env.step("5")
+
+
+def test_a_record_of_an_episode_has_plain_numbers() -> None:
+    """NumPy's cannot be written as JSON, and the run ended where its episodes are."""
+    state = State(Task("?", "1"))
+    state.take(Turn.end(reward=np.float32(0.5)))
+    assert json.dumps(state.episode(Verdict.correct()).to_json())
 
 
 def test_a_lone_verifiers_batch_is_held_to_its_range_and_length() -> None:

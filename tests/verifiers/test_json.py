@@ -107,6 +107,23 @@ def test_fields_are_paid_by_f1(given: Any, score: float) -> None:
     assert whole.score == math.floor(score)
 
 
+@pytest.mark.parametrize(
+    ("given", "score"),
+    [
+        ({"a": 1, "n": None, "in": [{"x": 2, "m": None}]}, 1.0),
+        ({"a": 1, "in": [{"x": 2}]}, 1.0),
+        ({"a": 1, "n": 3, "in": [{"x": 2}]}, 4 / 6),
+        ({"a": 1}, 2 / 4),  # of in[0] it says nothing
+        ({"in": []}, 0.0),
+        ({}, 0.0),
+    ],
+)
+def test_a_field_whose_reference_is_null_may_be_left_out(given: Any, score: float) -> None:
+    """A column of Parquet gives each record the fields of all others, as null."""
+    gold = {"a": 1, "n": None, "in": [{"x": 2, "m": None}]}
+    assert JsonFields().verify(json.dumps(given), gold).score == pytest.approx(score)
+
+
 @settings(deadline=None, derandomize=True, max_examples=150)
 @given(gold=st.dictionaries(st.text("ab"), values, min_size=1, max_size=4), other=values)
 @example(gold={"a": -0.0}, other={"a": 0})

@@ -182,6 +182,7 @@ def test_towers_of_powers_and_factorials_cost_no_worker(answer: str) -> None:
     ("reference", "reply"),
     [
         (np.float64(0.5), "0.5"), (np.float32(0.1), "0.1"), (np.int64(18), "18"),
+        (float(np.float32(0.1)), "0.1"), ([float(np.float32(33.3))], "33.3"),
         ([np.float64(2.5), 3], "2.5"), ({"answer": np.int32(7)}, "7"), (10**400, f"{10**400}"),
     ],
 )  # fmt: skip

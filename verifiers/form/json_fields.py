@@ -27,7 +27,8 @@ class JsonFields(Verifier):
     An extra leaf costs precision, a missing one recall; the score is
     ``2 * right / (given + known)``. The record is the reply's JSON object, read as by
     :class:`~assay.verifiers.form.json_value.Json`. ``1`` equals ``1.0``, but neither
-    ``true`` nor ``"1"``; an empty object or array is a leaf of its own. Leaves that are null or
+    ``true`` nor ``"1"``; an empty object or array is a leaf of its own. A field that is null in the
+    reference may be left out: a column of Parquet has those of all rows. Leaves that are null or
     empty in both records earn nothing unless another leaf agrees, and a record with more than four
     times the known leaves earns nothing.
 
@@ -79,6 +80,9 @@ class JsonFields(Verifier):
             return Verdict.wrong("the value is no object", extracted=found.text)
         given = self._leaves(found.value)
         known = self._leaves(as_json(reference))
+        for path, value in list(known):
+            if value == ("null",) and _lacks(found.value, path):
+                del known[path, value]
         right = given & known
         many, few = given.total(), known.total()
         parts = {"precision": right.total() / max(many, 1), "recall": right.total() / few}
@@ -116,6 +120,17 @@ class JsonFields(Verifier):
         if isinstance(value, int | float):
             return ("number", value)
         return ("null" if value is None else "object" if isinstance(value, dict) else "array",)
+
+
+def _lacks(record: Any, path: tuple[Any, ...]) -> bool:
+    """Return True if the object that has a field at this path is there and lacks it."""
+    *parents, field = path
+    for key in parents:
+        try:
+            record = record[key]
+        except (LookupError, TypeError):
+            return False
+    return isinstance(record, dict) and field not in record
 
 
 def _says_something(leaves: Counter[Leaf]) -> bool:

@@ -100,6 +100,11 @@ _EXTRANEOUS = re.compile(  # x=42 (the other root -3 is extraneous)
     r"([^()]{0,60}?(-?\d[\d./]{0,20})\}?) ?\([^()\d]{0,40}?(-?\d[\d./]{0,20})[^()\d]{0,16}"
     r"\b(?:extraneous|rejected|discarded|invalid)\)"
 )
+_DECISION = re.compile(r"(?i)(?:\\text\{)?\s?(?:yes|no|true|false)\.?\s?\}?")
+_DECIDED = re.compile(  # Yes, it converges
+    r"(?i)\s*(yes|no|true|false)\s*[,;:.–—-]\s*"
+    r"(?:(?!\b(?:but|if|unless|only|or|except|maybe|perhaps|when|yes|no|true|false)\b)[^?\n]){1,120}"
+)
 _UNSURE = ("\\phantom", "\\not", "\\neg", "\\sim", "?", "..", "\\dots")
 
 
@@ -173,6 +178,9 @@ def compare_answers(gold: str, answer: str, on: Comparison) -> bool | None:
 
 def _without_remark(gold: str, answer: str, on: Comparison) -> str:
     """Drop what repeats a number in words or names what it is not: 17 (seventeen), 17, not 16."""
+    decided = _DECIDED.fullmatch(unwrap_text(answer)) if _DECISION.fullmatch(gold) else None
+    if decided:
+        return decided[1]
     found = _EXTRANEOUS.fullmatch(unwrap_text(answer)) if answer.endswith(")") else None
     if found and found[2] != found[3]:
         return found[1]

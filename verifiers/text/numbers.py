@@ -12,6 +12,7 @@ from .markup import DELIMITERS, RULED_LINE, strip_bold, unwrap_text
 
 _REACH = 160  # characters on either side of the number that are read
 _NUMBER_CHARS = "0123456789.,/"
+_ITEM = re.compile(r"^[ \t]*(\d{1,3})[.)]\s", re.MULTILINE)
 _MONEY = frozenset("€£¥₹")  # no dollar, which may open a formula
 _SPACING = re.compile(r"\\[,;:! ]|\\(?:left|right|displaystyle)(?![A-Za-z])|~|\xa0|\u2009|\u202f")
 _FRACTION = re.compile(r"\\[dtc]?frac\s{0,2}(?:\{[^{}]{1,60}\}|\d)\s{0,2}(?:\{[^{}]{1,60}\}|\d)\Z")
@@ -130,9 +131,9 @@ def _number(text: str) -> Answer | None:
     mixed = _WHOLE_BEFORE.search(before) if fraction or "/" in number else None
     if mixed and (fraction or mixed[2]):  # 2\frac{1}{3}, 2 1/3
         number, before = mixed[0] + number, before[: mixed.start()]
-    if after.strip() in {".", ")"} and number.isdecimal() and before.endswith("\n"):
-        if re.search(rf"^[ \t]*{int(number) - 1}[.)]\s", before, re.MULTILINE):
-            return _refused()  # the mark of a list's next item
+    last = _ITEM.findall(before) if after.strip() in {".", ")"} and before[-1:] == "\n" else None
+    if last and number == str(int(last[-1]) + 1):
+        return _refused()  # the mark of a list's next item
     before = RULED_LINE.sub("\n", _GROUP.sub("", before))
     money = before[-1:] if before[-1:] in _MONEY else ""
     signed = _signed(before, alone=end <= _REACH and not after.strip(" .\n"))

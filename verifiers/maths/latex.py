@@ -446,7 +446,8 @@ def _commanded(text: str) -> str:
     if "{,}" in text or "\\," in text or "\\!" in text:
         text = _COMMA_POINT.sub(".", _THOUSANDS.sub(_joined, text))
     text = text.replace(",\\!", ",").replace("\\text{:}", ":").replace("{:}", ":")
-    text = _HSPACE.sub(" ", text.replace("\\quad", " ").replace("\\qquad", " ")) if "\\" in text else text
+    text = text.replace("\\quad", " ").replace("\\qquad", " ")
+    text = _HSPACE.sub(" ", text) if "\\" in text else text
     worded = _WORDED.fullmatch(text)
     text = worded.group(1) if worded else text
     return _COMMAND.sub(_respelled, TEXT.sub(_unwrapped_letter, _OPERATOR.sub(r"\\\1 ", text)))

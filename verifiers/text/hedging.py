@@ -51,7 +51,7 @@ _DENIED = (
     r"instance),?|including|tried|trying)(?!\w)" + _OPEN
 )
 _DOUBTED = (
-    r"\b(?:perhaps|maybe|possibly|probably|(?:could|might|may)\s+be|"
+    r"\b(?:perhaps|maybe|possibly|probably|doubt\s+(?:that\s+)?it(?:['’]s|\s+is)|(?:could|might|may)\s+be|"
     rf"guess(?:\s+(?:is|was|would\s+be))?:?)(?!\w){_OPEN}"
     rf"|(?:可能|也许|或许|我猜)(?:会?是|为)?{_OPEN}"
 )
@@ -113,7 +113,7 @@ _ORDINALS = frozenset(("st", "nd", "rd", "th", "am", "pm"))
 _SET_OFF = " \t\r\n$€£¥\"“”‘’'`"
 _COMMAND = re.compile(r"\\([A-Za-z]+)\s{0,3}\Z")
 _LINK_AHEAD = re.compile(r"\\([A-Za-z]+)")
-_ARROW = re.compile(r"(?:>>|[-=]>|\w>)\Z")
+_ARROW = re.compile(r"(?:>>|[-=]>|</?\w{1,20}>)\Z")
 _DEGREE = re.compile(r"\s?\^\s?(?:\{\s?)?(?:\\circ|°|(?:st|nd|rd|th)\b)")
 _CHINESE_MAGNITUDES = frozenset("十百千万亿萬億兆分")
 _SYMBOLS = frozenset("=≈→⇒")

@@ -66,7 +66,7 @@ def last_number(text: str) -> Answer | None:
 
 
 _FUNCTION = re.compile(r"\\[A-Za-z]+|(?<![A-Za-z])(?:sin|cos|tan|log|ln|exp|sqrt|pi)(?![A-Za-z])")
-_PAIR = re.compile(r"\s*(?:\\left\s*)?[(\[][^()\[\]]+,[^()\[\]]+[)\]]\s*")
+_PAIR = re.compile(r"\s*(?:\\left\s*)?(?:[(\[][^()\[\]]+,[^()\[\]]+[)\]]|\\\{[^{}]+\\\})\s*")
 _OPTION_LABEL = re.compile(r"(?:\([A-Z]\)|[A-Z][.)])\s{1,3}")
 _SET_OR_DOTS = re.compile(r"\\\{[^{}?]+\\\}|[-\d ,]+\\[lc]?dots[-\d ,]*")
 _FEW_WORDS = re.compile(r"[(*_\s]{0,4}[A-Za-z]+(?:[ '-][A-Za-z]+){0,2}[.)*_\s]{0,4}")
@@ -88,19 +88,22 @@ def _closing_formula(text: str) -> Answer | None:
 
 def _bare(text: str) -> Answer | None:
     """Return a reply of one line that is nothing but a formula with a variable, or a few words."""
-    line = text.strip()
+    line = strip_bold(text.strip())
     if "\n" in line or len(line) > 120:
         return None
     if _FEW_WORDS.fullmatch(line):
         return Answer(line.strip("*_ ."))
-    letters = _FUNCTION.sub(" ", line)
+    said = _NAMED.sub("", line, count=1)
+    letters = _FUNCTION.sub(" ", said)
     formula = _LETTER.search(letters) and not _TWO_LETTERS.search(letters)
-    amount = any(sign in line for sign in "^+-*/\\(") and not _RELATION.search(line)
+    amount = any(sign in said for sign in "^+-*/\\(√²") and not _RELATION.search(said)
     return Answer(line.rstrip(".")) if formula and amount else None
 
 
 _RELATION = re.compile(r"[$%=<>?]|\\(?:neq?|leq?|geq?|approx|sim|in)(?![A-Za-z])")
-_LETTER, _TWO_LETTERS = re.compile("[A-Za-z]"), re.compile("[A-Za-z]{2}|[^\x00-\x7f]")
+_NAMED = re.compile(r"[A-Za-zθ](?:'|_?\w)?(?:\([a-z]\))? ?= ?")  # f(x) = x^2
+_LETTER = re.compile("[A-Za-zπ√]")
+_TWO_LETTERS = re.compile("[A-Za-z]{2}|[^\x00-\x7fπ√²³−·×]")
 
 
 def _number(text: str) -> Answer | None:

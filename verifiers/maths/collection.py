@@ -18,7 +18,8 @@ from .quantity import to_be_worked_out
 from .variables import letters, same_letters
 
 _UNIT = re.compile(r"\\[A-Za-z]+|([ijk])")
-_NUMBERED = re.compile(r"\A([A-Za-z])_?\{?\d\}?=")
+_NUMBERED = re.compile(r"\A([A-Za-z]|\\[a-z]{2,7})_?\{?\d\}?=")
+_VARIABLE = re.compile(r"[A-Za-z]|\\[a-z]{2,7}")
 _INDEXED = re.compile(r"([A-Za-z])_\{?\d\}?")
 _MAX_ELEMENTS = 60
 """Members that are compared each with each."""
@@ -120,7 +121,8 @@ def _sets_apart(shape: ParsedAnswer) -> ParsedAnswer:
 
 def _numbered_as(one: ParsedAnswer, other: ParsedAnswer) -> ParsedAnswer:
     """Return ``x_1=2, x_2=3`` as ``x=2, x=3`` if one is written so; else the other unchanged."""
-    if len({part[:2] for part in one.parts}) > 1 or one.parts[0][1:2] != "=":
+    names = {part.rpartition("=")[0] for part in one.parts} - {""}  # x=1,4 names the second too
+    if len(names) != 1 or not _VARIABLE.fullmatch(names.pop()):
         return other
     return replace(other, parts=tuple(_NUMBERED.sub(r"\1=", part) for part in other.parts))
 

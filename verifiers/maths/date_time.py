@@ -17,7 +17,7 @@ _MONTHS = (
 _MONTH = "|".join(f"{name[:3]}(?:{name[3:]})?" for name in _MONTHS if name != "may") + "|may|sept"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _DATE = re.compile(
-    rf"(?:{_DAY} ?(?:of )?(?P<month>{_MONTH})\.?(?:[ ,;]{{0,2}}(?P<year>\d{{4}}))?"
+    rf"(?:(?:the ?)?{_DAY} ?(?:of )?(?P<month>{_MONTH})\.?(?:[ ,;]{{0,2}}(?P<year>\d{{4}}))?"
     rf"|(?P<month2>{_MONTH})\.? ?{_DAY.replace('day', 'day2')}(?:(?:st|nd|rd|th)?[ ,;]{{1,2}}"
     r"(?P<year2>\d{4}))?"
     r"|(?P<year3>\d{4})-(?P<month3>\d{2})-(?P<day3>\d{2}))",

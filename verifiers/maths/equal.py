@@ -38,7 +38,7 @@ from .latex import PLAIN, is_balanced, normalized, split_top
 from .lines import is_flat, same_flat
 from .matrices import same_product
 from .number import read_foreign, read_respelled
-from .parsed_answer import MEMBER, Kind, ParsedAnswer, as_list, parse_answer, words_of
+from .parsed_answer import MEMBER, Kind, ParsedAnswer, as_interval, as_list, parse_answer, words_of
 from .piecewise import read_cases, same_cases
 from .progression import same_progressions
 from .qualifiers import renamings, same_bound, same_sets, split_binders, split_qualifiers
@@ -64,11 +64,14 @@ _NEGATIONS = re.compile(
 _LETTER = re.compile(r"(?<![\\A-Za-z])[A-Za-z]")  # of no command
 _BRACED = re.compile(r"([\^_])\{([A-Za-z]|\d(?=\}\W|\}$))\}")
 _CAPITALS = re.compile("[A-Z]{2,}")
+_OPTIONS = re.compile(r"(?:(?:[A-Z]|\([a-z]\))(?:,|\Z))+")
 _POINT = re.compile(r"\A[A-Z](\(.*\))\Z", re.DOTALL)
 _AND = re.compile(r"(?<![A-Za-z])(?:and|land|wedge|∧)(?![A-Za-z])|[且和]")
 _OR = re.compile(r"(?<![A-Za-z])(?:or|lor|vee|∨)(?![A-Za-z])|或")
 _SOLVED = re.compile(r"[=<>\d]|\\(?:[lg]e|in|text)")  # x=a \vee x=b is a list of solutions
-_NAMES_JOINED = re.compile(r"(?<!\\)\b[A-Za-z]{2,} (and|or) [A-Za-z]{2,}")
+_NAMES_JOINED = re.compile(
+    r"(?:(?<!\\)\b[A-Za-z]{2,}|\([a-z]\)) (and|or) (?:[A-Za-z]{2,}|\([a-z]\))"
+)
 _COMPLEX = re.compile(r"(?=.+[-+]|.*e\^|.*\\pm).*(?<![A-Za-z\\])i(?![A-Za-z])")
 _TIMES = re.compile(r" |\\(?:cdot|times) ?")
 _SIZE = re.compile(r"\|([a-z])\|=([^=,|]{1,60})")
@@ -96,6 +99,11 @@ _WORKED = re.compile(
 _EXTRANEOUS = re.compile(  # x=42 (the other root -3 is extraneous)
     r"([^()]{0,60}?(-?\d[\d./]{0,20})\}?) ?\([^()\d]{0,40}?(-?\d[\d./]{0,20})[^()\d]{0,16}"
     r"\b(?:extraneous|rejected|discarded|invalid)\)"
+)
+_DECISION = re.compile(r"(?i)(?:\\text\{)?\s?(?:yes|no|true|false)\.?\s?\}?")
+_DECIDED = re.compile(  # Yes, it converges
+    r"(?i)\s*(yes|no|true|false)\s*[,;:.–—-]\s*"
+    r"(?:(?!\b(?:but|if|unless|only|or|except|maybe|perhaps|when|yes|no|true|false)\b)[^?\n]){1,120}"
 )
 _UNSURE = ("\\phantom", "\\not", "\\neg", "\\sim", "?", "..", "\\dots")
 
@@ -170,6 +178,9 @@ def compare_answers(gold: str, answer: str, on: Comparison) -> bool | None:
 
 def _without_remark(gold: str, answer: str, on: Comparison) -> str:
     """Drop what repeats a number in words or names what it is not: 17 (seventeen), 17, not 16."""
+    decided = _DECIDED.fullmatch(unwrap_text(answer)) if _DECISION.fullmatch(gold) else None
+    if decided:
+        return decided[1]
     found = _EXTRANEOUS.fullmatch(unwrap_text(answer)) if answer.endswith(")") else None
     if found and found[2] != found[3]:
         return found[1]
@@ -216,7 +227,7 @@ def _joined_otherwise(gold: str, answer: str, left: str, right: str) -> bool:
     words = [_NAMES_JOINED.search(unwrap_text(text)) for text in (gold, answer)]
     if words[0] and words[1] and words[0][1] != words[1][1]:
         return True  # Ann or Bo for Ann and Bo
-    if _OR.search(answer) and not _OR.search(gold) and all(map(is_letter, right.split(","))):
+    if _OR.search(answer) and not _OR.search(gold) and _OPTIONS.fullmatch(right):
         return True  # A or B for A, B
     if _OR.search(gold) and not _SOLVED.search(gold):  # p \vee q
         return _OR.search(answer) is None
@@ -477,7 +488,9 @@ def _readable(text: str, depth: int) -> bool | None:
     if read_intervals(shape) is not None:
         return True
     if shape.kind in RANGES:
-        return None
+        interval = as_interval(shape.text) if shape.kind is Kind.RELATION else None
+        ends = [_readable(part, depth + 1) for part in interval.parts] if interval else [None]
+        return all(ends) if None not in ends else None
     tree = read_expression(shape.text)
     if tree is None:
         return None

@@ -29,18 +29,22 @@ _NAME = re.compile(
     r"\{?[A-Z]{2,4}\}?\|?|\\text\{[^{}]*\}"
     r"|\([A-Za-z](?:,[A-Za-z])*\)|[A-Z]:[A-Z]|\\frac\{[A-Z]{2}\}\{[A-Z]{2}\}"
     r"|\\frac\{d ?[A-Za-z]\}\{d ?[a-z]\}"
-    rf"|\\(?:{'|'.join(GREEK)}|min|max)(?:_(?:\{{[^{{}}]{{1,8}}\}}|\w))?|[A-Z]?[a-z]{{2,15}}"
+    rf"|\\(?:{'|'.join(GREEK)}|min|max)(?:_(?:\{{[^{{}}]{{1,8}}\}}|\w))?|[A-Z]?[a-z]{{2,15}}|pH"
+    r"|(?:\\(?:det|dim|deg|arg|ker|nabla|Delta)|\\text\{ ?(?:det|dim|deg|rank|tr) ?\})"
+    r" ?(?:\(?[A-Za-z]\)?|\(?\\vec\{[a-z]\}\)?)|[A-Z](?:\\c[au]p ?[A-Z]){1,3}"
+    r"|\([a-z](?:\\circ ?[a-z]){1,3}\)(?:\([a-z\d]\))?"
 )
+_OF_MATRICES = re.compile(r"(?:\\mathbf|\\top(?![A-Za-z])|[-+{}()^ \d]|[A-Z])+")
 _TERM = r"\d{0,4}(?:[a-z]|[A-Z]{2})"
 _SOUGHT = re.compile(  # what a question may ask for: m+n, P(X=2), \sin A
-    rf"{_TERM}(?:\+{_TERM}){{1,4}}|[A-Z]\\cap ?[A-Z]"
+    rf"{_TERM}(?:\+{_TERM}){{1,4}}"
     r"|(?:P|E|Var|\\mathbb\{[PE]\}|\\text\{(?:P|E|Var)\})[(\[][^()\[\]]{1,30}[)\]]"
     r"|\\(?:sin|cos|tan)(?:\^2|\^\{2\})?\d?(?: ?\\angle ?)?"
     r"(?: ?[A-Z]{1,3}|\([A-Z]\)|\\(?:alpha|beta|theta))"
-    r"|(?:\\(?:det|dim|deg|arg)|\\text\{ ?(?:det|dim|deg|rank|tr) ?\}) ?\(?[A-Za-z]\)?"
 )
 _DERIVATIVE_OR_CONJUGATE = re.compile(r"\\frac\{|\\overline ?\{?[a-z]")
 _BY_X = re.compile(r"\\fracd([A-Za-z])d[xt]")
+_OPERATED = re.compile(r"^\\?(det|dim|deg|rank|tr|arg|ker) ?\(?([A-Za-z])\)?$")
 _ADORNED = re.compile(rf"{_ADORNMENT}|[{{}}]")
 
 
@@ -49,7 +53,7 @@ def assignment(shape: ParsedAnswer) -> tuple[str, tuple[str, ...]] | None:
     if shape.kind is not Kind.EQUATION:
         return None
     first, *rest = shape.parts
-    if _is_name(first):
+    if _is_name(first) or ("matrix}" in rest[-1] and _OF_MATRICES.fullmatch(first)):
         return first, tuple(rest)
     if len(rest) == 1 and _is_name(rest[0]):
         return rest[0], (first,)
@@ -165,6 +169,7 @@ def _canonical(name: str) -> str:
         name = _ADORNED.sub("", name)
         if name.isupper() and (angle or len(name) == 2):
             name = min(name, name[::-1])
+    name = _OPERATED.sub(r"\1 \2", name)
     name = " ".join(name.split()).replace("\\min", "min").replace("\\max", "max")
     words = len(name) > 2 and name.replace(" ", "").isalpha() and not name.isupper()
     if not words:

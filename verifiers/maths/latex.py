@@ -22,11 +22,11 @@ _CHARACTERS = str.maketrans(
         "π": r"\pi ", "∞": r"\infty ", "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ",
         "√": r"\sqrt ", "∪": r"\cup ", "⋃": r"\cup ", "∈": r"\in ", "≈": r"\approx ",
         "∅": r"\emptyset ", "∩": r"\cap ", "∀": r"\forall ", "∃": r"\exists ", "∣": "|",
-        "±": r"\pm ", "\u00a0": " ", "\u202f": " ", "\u2009": " ",
+        "±": r"\pm ", "⟨": "(", "⟩": ")", "\u00a0": " ", "\u202f": " ", "\u2009": " ",
         "’": "'", "¬": r"\neg ", "≡": r"\equiv ", "⁄": "/", "₁": "_1", "₂": "_2", "₀": "_0",
         "∶": ":", "∠": r"\angle ", "△": r"\triangle ", "∥": r"\parallel ", "⊥": r"\perp ",
         "∧": r"\wedge ", "∨": r"\vee ", "：": ":", "、": ",",
-        **dict.fromkeys("\u200b\u200e\u200f\u2060\ufeff\u00ad", ""),
+        **dict.fromkeys("\u200b\u200e\u200f\u2060\ufeff\u00ad✓✔✅", ""),
         **{chr(0x1D7CE + n): str(n % 10) for n in range(50)},
         **{chr(0x1D400 + n): chr(65 + n % 52 + 6 * (n % 52 > 25)) for n in range(104)},
         "ℎ": "h", "℃": "°C", "℉": "°F",
@@ -96,11 +96,11 @@ _DIGITS = re.compile(r"[0-9A-Z]{1,20}")
 _JOINER = re.compile(
     r"\\text\{\s*,?\s*(?:and|or)\s*,?\s*\}|\\text\{\s?[或且和]\s?\}"
     r"|(?<=[!-~])\s?[或且和](?=\s?[!-~])|(?<![A-Za-z\\{])(?<!hundred )(?<!thousand )"
-    r"(?:and|or)(?![A-Za-z}])"
+    r"(?:and|or)(?![A-Za-z}]| a half)"
 )
 _OPERATOR = re.compile(
     r"\\(?:operatorname\*?|text|mathrm)\s*\{\s*"
-    r"(sin|cos|tan|cot|sec|csc|arcsin|arccos|arctan|arccot|(?:arc)?c?tg|a?r?c?(?:sinh|cosh|tanh)"
+    r"(sin|cos|tan|cot|sec(?!\s*\}\s*\Z)|csc|arcsin|arccos|arctan|arccot|(?:arc)?c?tg|a?r?c?(?:sinh|cosh|tanh)"
     r"|ln|log|exp|cis|(?:gcd|lcm|max|min)(?=\s*\}\s*(?:\\left)?\s*\())\s*\}"
 )
 _THOUSANDS = re.compile(r"(?<![\d.^_])[1-9]\d{0,2}(?:(?:\{,\}|,?\\[,!] ?)\d{3})+(?!\d)")
@@ -116,7 +116,7 @@ _GROUP = r"\{(?>(?:[^{}]|\{[^{}]*\})*)\}"
 _FIRST = re.compile(rf"(\\(?:frac|sqrt(?:\[\d+\])?|binom|hat|vec))\s*{_SINGLE}")
 _SECOND = re.compile(rf"(\\(?:frac|binom)\s*{_GROUP})\s*{_SINGLE}")
 _COMBINED = re.compile(
-    r"(?<![A-Za-z\\])(?:C\(([a-z\d+-]{1,9}), ?([a-z\d+-]{1,9})\)"
+    r"(?<![A-Za-z\\])(?:C\(([a-z\d+-]{1,9}), ?([a-z\d+-]{1,9})\)|^(\d{1,3}) ?C ?(\d{1,3})$"
     r"|(?:\{\}|(?<![\w)}]))[_^](?:\{([a-z\d][a-z\d+-]{0,8})\}|(\d{1,9}|[a-z]))"
     r"C_(?:\{([a-z\d][a-z\d+-]{0,8})\}|(\d{1,9}|[a-z]))"
     r"|C_(?:\{([3-9]|\d\d{1,8}|\d?[nmN](?:[+-]\d)?)\}|([3-9]|\d\d{1,8}|[nmN]))"
@@ -141,6 +141,9 @@ _SYSTEM = re.compile(  # of equations
 _LETTERS_LISTED = re.compile(  # \text{A, C} and \text{II and III only}
     r"^\\text\{ ?((?:[A-Z]|[IVX]{2,4})(?:(?:, ?(?:and )?| and )(?:[A-Z]|[IVX]{2,4}))+)"
     r"(?: only)? ?\}\.?$|^\\text\{ ?([A-Z][a-z]+(?:(?:, ?(?:and )?| and )[A-Z][a-z]+)+) ?\}$"
+)
+_AND_A_HALF = re.compile(  # 2 and a half hours
+    r"(?<=\d) ?(?:\\text\{ ?and a half ?\}|and a half$|(\\text\{)? ?and a half )"
 )
 _BASES = (
     "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
@@ -305,7 +308,7 @@ _TABLE: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     (
         "\\math",
         re.compile(r"\\math(?:cal|scr) ?\{?([A-Z])(?![A-Za-z])\}?"),
-        r"\1",
+        r" \1",
     ),  # \mathcal{O}(n)
     ("\\mathbb", re.compile(r"\\mathbb\s+([A-Z])"), r"\\mathbb{\1}"),
     (
@@ -325,7 +328,7 @@ _TABLE: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     (
         "\\begin",
         re.compile(
-            r"[(\[]\s*\\begin\{(?:array\}\s*\{[clr\s]*|pmatrix)\}"
+            r"[(\[]\s*\\begin\{(?:array\}\s*\{[clr|\s]*|pmatrix)\}"
             r"((?:(?!\\begin).)*)\\end\{(?:array|pmatrix)\}\s*[)\]]",
             re.DOTALL,
         ),
@@ -352,8 +355,10 @@ _TABLE: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("_|base", _BASE_WORDS, _in_base),
     ("**", re.compile(r"(?<=[\w)}])\*\*(\d+)(?!\*)"), r"^{\1}"),
     ("**", re.compile(r"(?<=[\w)}])\*\*(?=[A-Za-z(])"), "^"),
-    ("minus", re.compile(r"^minus (?=[\d.])"), "-"),
-    ("negative", re.compile(r"^(?:\\text\{ ?)?negative[ }]+(?=[\d.])"), "-"),
+    ("minus|negative", re.compile(r"^(?:\\text\{ ?)?(?:minus|negative)[ }]+(?=[\d.]|\\frac)"), "-"),
+    ("out of", re.compile(r"(?<=\d)(?:\\text\{)? ?out of ?\}? ?(?=\d)"), "/"),
+    ("half", _AND_A_HALF, r"\\frac{1}{2}\1"),
+    ("\\", re.compile(r"(?:\s*\\(?:checkmark|blacksquare|square|qed)(?![A-Za-z]))+$"), ""),
     ("'", re.compile(r"(?<![\d.'])\d{1,3}(?:'\d{3})+(?![\d'])"), _joined),
     ("(", _ROUGHLY_ASIDE, r"\\approx \1"),
     ("out|ro", _ROUGHLY, r"\\approx "),
@@ -440,8 +445,9 @@ def _commanded(text: str) -> str:
     """Normalize the spelling of commands."""
     if "{,}" in text or "\\," in text or "\\!" in text:
         text = _COMMA_POINT.sub(".", _THOUSANDS.sub(_joined, text))
-    text = text.replace(",\\!", ",").replace("{:}", ":").replace("\\quad", " ")
-    text = _HSPACE.sub(" ", text.replace("\\qquad", " ")) if "\\" in text else text
+    text = text.replace(",\\!", ",").replace("\\text{:}", ":").replace("{:}", ":")
+    text = text.replace("\\quad", " ").replace("\\qquad", " ")
+    text = _HSPACE.sub(" ", text) if "\\" in text else text
     worded = _WORDED.fullmatch(text)
     text = worded.group(1) if worded else text
     return _COMMAND.sub(_respelled, TEXT.sub(_unwrapped_letter, _OPERATOR.sub(r"\\\1 ", text)))

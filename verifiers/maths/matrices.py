@@ -9,7 +9,7 @@ from .latex import split_terms
 _TOKEN = re.compile(
     r"\^(?:\{(?P<raised>-?(?:1|T)|\\top|\\intercal)\}|(?P<bare>T|\\top|\\intercal))"
     r"|(?P<letter>(?:[A-Z]|\\(?:Lambda|Sigma|Phi|Omega)(?![A-Za-z]))(?![_'])"
-    r"|[a-z](?=\)?\Z))"  # a vector at the end
+    r"|[a-z](?=\)?\Z|\())"  # a vector at the end, or before a bracket
     r"|(?P<sign>[()]|\\(?:cdot|times)(?![A-Za-z])|\*| )"
 )
 _FACTOR = re.compile(

@@ -55,8 +55,13 @@ def read_number_words(text: str) -> Fraction | None:
     if words[0] in {"minus", "negative"}:
         words, sign = words[1:], -1
     found = _cardinal(words)
+    if found is None and words == ["half"]:
+        found = Fraction(1, 2)
     if found is None and len(words) == 2:
         found = _fraction(*words)
+    if found is None and words[-3:-2] == ["and"]:  # two and one half
+        whole, part = _cardinal(words[:-3]), _fraction(*words[-2:])
+        found = None if whole is None or part is None else whole + part
     return None if found is None else sign * found
 
 

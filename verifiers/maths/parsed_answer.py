@@ -340,7 +340,7 @@ def words_of(text: str) -> str:
         runs = _RUN.findall(text)
         if not (is_word(runs[0]) if len(runs) == 1 else max(map(len, runs)) > 3):
             return ""
-    while len(words) > 1 and words[0].lower() in {"a", "an", "the", "on"}:
+    while len(words) > 1 and words[0].lower() in {"a", "an", "the", "on", "all"}:
         words = words[1:]
     if len(words) == 1 and words[0].isupper() and len(words[0]) < 4:
         return _SAID.get(words[0], words[0])

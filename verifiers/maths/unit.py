@@ -47,7 +47,7 @@ _WORDS = {
     "franc": "franc", "unit": "unit", "byte": "byte", "bit": "bit", "acre": "acre",
     "erg": "1/10000000 kg m^2 s^-2", "dyne": "1/100000 kg m s^-2", "parsec": "pc", "rpm": "rpm",
     "atm": "101325 kg m^-1 s^-2", "psi": "psi", "hp": "hp", "gauss": "1/10000 kg s^-2 A^-1",
-    "tesla": "kg s^-2 A^-1", "angstrom": "1/10000000000 m",
+    "tesla": "kg s^-2 A^-1", "angstrom": "1/10000000000 m", "atmosphere": "101325 kg m^-1 s^-2",
 }  # fmt: skip
 _PREFIXES = {"n": -9, "μ": -6, "m": -3, "k": 3, "M": 6, "G": 9, "c": -2, "d": -1}
 _PREFIXED = frozenset((

@@ -19,8 +19,11 @@ from .number_words import is_number_word, read_chinese, read_number_words, read_
 from .tokens import FUNCTIONS
 from .unit import may_be_added, read_unit, unit_ratio
 
-_GEOMETRY = "angle|triangle|overline|overrightarrow|parallel|perp|cong|odot|square"
-_ARROWS = "to|rightarrow|Rightarrow|longrightarrow|implies|mapsto|leftrightarrow|iff"
+_GEOMETRY = "angle|triangle|overline|widehat|overrightarrow|parallel|perp|cong|odot|square"
+_ARROWS = (
+    "to|rightarrow|Rightarrow|longrightarrow|implies|mapsto|leftrightarrow|iff"
+    "|subseteq|subset|supseteq|supset|nmid|sim"
+)
 _TOKEN = re.compile(
     r"(?P<index>_\{?\\text\{[^{}]*\}\}?|_\{[^{}]*\})|\\(?:text|mathrm)\{(?P<text>[^{}]*)\}"
     rf"|\\(?P<sign>{_GEOMETRY}|{_ARROWS})(?![A-Za-z])"
@@ -174,7 +177,8 @@ def labelled_value(parts: Sequence[str]) -> str | None:
 
 def read_count(text: str) -> Number | None:
     """Read a number in words, with a unit or without: ``five``, ``twenty-five apples``."""
-    plain = unwrap_text(text, " ")
+    plain = unwrap_text(text, " ").replace(" and a ", " and one ")
+    plain = _PART_OF_ONE.sub(r"\1 ", plain)
     if not plain.replace("-", "").replace(" ", "").isalpha() or len(plain) > 120:
         return None
     if not plain.isascii():
@@ -191,19 +195,22 @@ def read_count(text: str) -> Number | None:
     return Number(value, unit=unit)
 
 
+_PART_OF_ONE = re.compile(r"\b(half|thirds?|quarters?)(?: of)? an? (?=[a-z])")  # half an hour
 _GROUPED = re.compile(r"-?[1-9]\d{0,2}([._])\d{3}(?:\1\d{3})+", re.ASCII)
-_THOUSANDS = re.compile(r"([-+]?\$?)(\d[\d,]{0,20}(?:\.\d{1,9})?) ?[kK]")
+_THOUSANDS = re.compile(r"([-+]?\$?)(\d[\d,]{0,20}(?:\.\d{1,9})?) ?([kKMB])")
+_POWERS = {"k": 10**3, "K": 10**3, "M": 10**6, "B": 10**9}
 
 
 def in_short(text: str) -> Number | None:
-    """Read ``7K``, ``XLII`` and ``1.234.567``: numbers only if the reference is one."""
+    """Read ``7K``, ``$1.5M``, ``XLII`` and ``1.234.567``: numbers only if the reference is one."""
     text = unwrap_text(text)
     if grouped := _GROUPED.fullmatch(text):
         return read_respelled(text.replace(grouped[1], ""))
     thousands = _THOUSANDS.fullmatch(text)
     if thousands:
         amount = read_respelled(thousands[1] + thousands[2])
-        return None if amount is None else replace(amount, value=1000 * amount.value, digits=0)
+        value = amount.value * _POWERS[thousands[3]] if amount else None
+        return replace(amount, value=value, digits=0) if amount and value is not None else None
     value = read_roman(text)
     return None if value is None else Number(value)
 

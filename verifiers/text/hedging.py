@@ -44,13 +44,14 @@ _DENIED = (
     rf"|\bwhether\s+(?:it|this|that|the\s+answer)(?:['’]s|\s+is){_OPEN}"
     rf"|\b(?:impossible|unable|hard|difficult)\s+to\s+\w{{2,10}}{_OPEN}"
     rf"|(?:{_DENIED_ABROAD}|第){_OPEN}"
+    rf"|\b(?:wrong|incorrect|false|(?:un|not\s+)true)\s+that(?:\s+\S{{1,12}}){{0,3}}{_OPEN}"
     r"|\b(?:excluding|except|without|unlike|longer|hardly|barely|not\s+(?:quite|even)|near(?:ly)?|almost|far\s+from|instead\s+of|"
     r"close\s+to|(?:other|rather)\s+than|alternatively|(?:any|anything|all|nothing)\s+but|differs?\s+from|"
     r"(?:starting|beginning|begins|starts)\s+(?:with|at|from)|such\s+as|e\.g\.,?|for\s+(?:example|"
     r"instance),?|including|tried|trying)(?!\w)" + _OPEN
 )
 _DOUBTED = (
-    r"\b(?:perhaps|maybe|possibly|probably|(?:could|might|may)\s+be|"
+    r"\b(?:perhaps|maybe|possibly|probably|doubt\s+(?:that\s+)?it(?:['’]s|\s+is)|(?:could|might|may)\s+be|"
     rf"guess(?:\s+(?:is|was|would\s+be))?:?)(?!\w){_OPEN}"
     rf"|(?:可能|也许|或许|我猜)(?:会?是|为)?{_OPEN}"
 )
@@ -112,7 +113,7 @@ _ORDINALS = frozenset(("st", "nd", "rd", "th", "am", "pm"))
 _SET_OFF = " \t\r\n$€£¥\"“”‘’'`"
 _COMMAND = re.compile(r"\\([A-Za-z]+)\s{0,3}\Z")
 _LINK_AHEAD = re.compile(r"\\([A-Za-z]+)")
-_ARROW = re.compile(r"(?:>>|[-=]>|\w>)\Z")
+_ARROW = re.compile(r"(?:>>|[-=]>|</?\w{1,20}>)\Z")
 _DEGREE = re.compile(r"\s?\^\s?(?:\{\s?)?(?:\\circ|°|(?:st|nd|rd|th)\b)")
 _CHINESE_MAGNITUDES = frozenset("十百千万亿萬億兆分")
 _SYMBOLS = frozenset("=≈→⇒")
@@ -311,6 +312,7 @@ _CORRECTED = re.compile(
     r"|(?:or\s)?rather|alternatively|(?:scratch|strike)\sthat|maybe|perhaps|it\s(?:could|may|might)(?:\salso)?\sbe"
     r"|i\schanged\smy\smind|just\skidding|the\s(?:correct|final|right)\sanswer\sis|on\s(?:second\sthoughts?|reflection)|(?:i|there)(?:\s(?:have|had|did|made|is|was)){1,2}\sa(?:n\serror|\smistake)"
     r"|(?:that|this|it)(?:['’]s|\s(?:is|was))\s(?:wrong|incorrect|not\sright))[\s,.:!]{1,3}){1,4}"
+    r"(?:[^.\n$\\\d]{1,60}\.\s(?=the\s[a-z ]{0,8}answer\s))?"  # I forgot to carry. The answer is 5
     r"((?:it(?:['’]s|\s(?:is|was|should\sbe|must\sbe))|should\sbe|make\sthat|(?<=correction:)"
     r"|the\s(?:(?:correct|final|right)\s)?answer\s(?:is|should\sbe))\s)?\(?\$?(-?\d+|(?-i:[A-H])(?![A-Za-z]))"
     r"(?(1)|[ $.!*)]*(?:\n|\Z))",  # a bare number ends its line: "wait, 2+3 = 5" takes nothing back

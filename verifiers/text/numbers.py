@@ -12,6 +12,8 @@ from .markup import DELIMITERS, RULED_LINE, strip_bold, unwrap_text
 
 _REACH = 160  # characters on either side of the number that are read
 _NUMBER_CHARS = "0123456789.,/"
+_ITEM = re.compile(r"^[ \t]*(\d{1,3})[.)]\s", re.MULTILINE)
+_MONEY = frozenset("€£¥₹")  # no dollar, which may open a formula
 _SPACING = re.compile(r"\\[,;:! ]|\\(?:left|right|displaystyle)(?![A-Za-z])|~|\xa0|\u2009|\u202f")
 _FRACTION = re.compile(r"\\[dtc]?frac\s{0,2}(?:\{[^{}]{1,60}\}|\d)\s{0,2}(?:\{[^{}]{1,60}\}|\d)\Z")
 _SCIENTIFIC = re.compile(r"(?<![\w.])\d[\d,]{0,30}(?:\.\d{1,30})?[eE][-+]?\Z")
@@ -64,7 +66,7 @@ def last_number(text: str) -> Answer | None:
 
 
 _FUNCTION = re.compile(r"\\[A-Za-z]+|(?<![A-Za-z])(?:sin|cos|tan|log|ln|exp|sqrt|pi)(?![A-Za-z])")
-_PAIR = re.compile(r"\s*(?:\\left\s*)?[(\[][^()\[\]]+,[^()\[\]]+[)\]]\s*")
+_PAIR = re.compile(r"\s*(?:\\left\s*)?(?:[(\[][^()\[\]]+,[^()\[\]]+[)\]]|\\\{[^{}]+\\\})\s*")
 _OPTION_LABEL = re.compile(r"(?:\([A-Z]\)|[A-Z][.)])\s{1,3}")
 _SET_OR_DOTS = re.compile(r"\\\{[^{}?]+\\\}|[-\d ,]+\\[lc]?dots[-\d ,]*")
 _FEW_WORDS = re.compile(r"[(*_\s]{0,4}[A-Za-z]+(?:[ '-][A-Za-z]+){0,2}[.)*_\s]{0,4}")
@@ -86,19 +88,22 @@ def _closing_formula(text: str) -> Answer | None:
 
 def _bare(text: str) -> Answer | None:
     """Return a reply of one line that is nothing but a formula with a variable, or a few words."""
-    line = text.strip()
+    line = strip_bold(text.strip())
     if "\n" in line or len(line) > 120:
         return None
     if _FEW_WORDS.fullmatch(line):
         return Answer(line.strip("*_ ."))
-    letters = _FUNCTION.sub(" ", line)
+    said = _NAMED.sub("", line, count=1)
+    letters = _FUNCTION.sub(" ", said)
     formula = _LETTER.search(letters) and not _TWO_LETTERS.search(letters)
-    amount = any(sign in line for sign in "^+-*/\\(") and not _RELATION.search(line)
+    amount = any(sign in said for sign in "^+-*/\\(√²") and not _RELATION.search(said)
     return Answer(line.rstrip(".")) if formula and amount else None
 
 
 _RELATION = re.compile(r"[$%=<>?]|\\(?:neq?|leq?|geq?|approx|sim|in)(?![A-Za-z])")
-_LETTER, _TWO_LETTERS = re.compile("[A-Za-z]"), re.compile("[A-Za-z]{2}|[^\x00-\x7f]")
+_NAMED = re.compile(r"[A-Za-zθ](?:'|_?\w)?(?:\([a-z]\))? ?= ?")  # f(x) = x^2
+_LETTER = re.compile("[A-Za-zπ√]")
+_TWO_LETTERS = re.compile("[A-Za-z]{2}|[^\x00-\x7fπ√²³−·×]")
 
 
 def _number(text: str) -> Answer | None:
@@ -129,7 +134,11 @@ def _number(text: str) -> Answer | None:
     mixed = _WHOLE_BEFORE.search(before) if fraction or "/" in number else None
     if mixed and (fraction or mixed[2]):  # 2\frac{1}{3}, 2 1/3
         number, before = mixed[0] + number, before[: mixed.start()]
+    last = _ITEM.findall(before) if after.strip() in {".", ")"} and before[-1:] == "\n" else None
+    if last and number == str(int(last[-1]) + 1):
+        return _refused()  # the mark of a list's next item
     before = RULED_LINE.sub("\n", _GROUP.sub("", before))
+    money = before[-1:] if before[-1:] in _MONEY else ""
     signed = _signed(before, alone=end <= _REACH and not after.strip(" .\n"))
     if signed is None:
         return _refused()
@@ -144,7 +153,7 @@ def _number(text: str) -> Answer | None:
     if percent and not stands_alone(before, after[percent.end() :]):  # 5% x
         return _refused()
     unit = magnitude.group() if magnitude else "%" if percent else ""
-    return Answer(sign + number + unit, unit="" if unit else unit_after(after, 0))
+    return Answer(sign + money + number + unit, unit="" if unit else unit_after(after, 0))
 
 
 def _without_repeats(before: str, number: str) -> str:

@@ -132,7 +132,8 @@ def engine_of(
                 from .gateway.transformers_engine import TransformersEngine
 
                 name = Path(str(model)).name
-                made = TransformersEngine(*load_model(str(model), device=device), name=name)
+                loaded = load_model(str(model), device=device, autocast=None)
+                made = TransformersEngine(*loaded, name=name)
         except (EngineError, ServerError) as error:
             raise ConnectionError(str(error)) from error
         try:

@@ -114,7 +114,7 @@ def _file(path: str, env: TextEnv) -> EvalPolicy:
 def _directory(path: Path, sampling: Sampling) -> EvalPolicy:
     with needing("a model's directory as --policy", "train"):
         from ..grpo import ModelPolicy, load_model
-    model, tokenizer = load_model(path, device=sampling.device)
+    model, tokenizer = load_model(path, device=sampling.device, autocast=None)
     settings: dict[str, Any] = {
         "max_new_tokens": sampling.max_tokens or 256,
         "temperature": 1.0 if sampling.temperature is None else sampling.temperature,

@@ -92,6 +92,8 @@ class TrainConfig(GRPOConfig):
             ``--gpu-memory-utilization 0.5``.
         server_sleep: of ``vllm``: free the server's GPU memory while the model is trained, for one
             GPU for both. A running server must have been started with ``--enable-sleep-mode``.
+        sync_dir: of ``vllm``: folder in which weights are passed on, of this run alone, such as
+            ``/dev/shm/my-run``, which is memory and fastest; ``None`` for ``out_dir/vllm``.
         out_dir: the run's directory; checkpoints, metrics, the picture and ``config.json``.
         trackers: where the numbers go beside ``metrics.jsonl``: ``tensorboard``, ``wandb``,
             ``trackio``; ``None`` for TensorBoard, if it is installed.
@@ -140,6 +142,7 @@ class TrainConfig(GRPOConfig):
     max_model_len: int | None = None
     server_options: str = ""
     server_sleep: bool = False
+    sync_dir: str | None = None
     out_dir: str = "runs/train"
     trackers: tuple[str, ...] | None = None
     samples: int = 3
@@ -197,7 +200,7 @@ class TrainConfig(GRPOConfig):
 
 # Of a server that is started here.
 _SERVER = ("vllm_executable", "server_dtype", "max_model_len", "server_options")
-_OF_VLLM = ("server", "server_sleep", *_SERVER)
+_OF_VLLM = ("server", "server_sleep", "sync_dir", *_SERVER)
 _PLACE = ("out_dir", "model", "device", "shard", "trackers", "samples", "engine")
 # Settings that may change when a run is resumed, besides those that the learner lets change.
 MOVABLE = (*_PLACE, *_OF_VLLM)

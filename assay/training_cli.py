@@ -291,7 +291,7 @@ def engine_of(config: TrainConfig, model: Any, tokenizer: Any) -> Iterator[Engin
             policy = VLLMPolicy(
                 tokenizer,
                 server,
-                folder / "vllm",
+                config.sync_dir or folder / "vllm",
                 max_new_tokens=config.max_new_tokens,
                 temperature=config.temperature,
                 chat_template_kwargs=config.chat_template_kwargs,

@@ -467,7 +467,7 @@ def test_the_command_line_trains_by_a_server(
     command = [sys.executable, "-m", "assay", "train", "assay/Arithmetic-v1", "--set", "digits=1",
                "--model", chat, "--steps", 2, "--warmup-steps", 1, "--max-new-tokens", 4,
                "--prompts", 4, "--group-size", 4, "--eval-every", 2, "--held-out", 8, "--out", out,
-               "--engine", "vllm", "--eval-temperature", 0,
+               "--engine", "vllm", "--eval-temperature", 0, "--sync-dir", tmp_path / "sync",
                "--chat-template-kwargs", '{"enable_thinking": false}']  # fmt: skip
     command += own_flags if own else ["--server", servers["tied"].url]
     environment = {"VLLM_CPU_KVCACHE_SPACE": "1", "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
@@ -478,7 +478,7 @@ def test_the_command_line_trains_by_a_server(
     rows = read_metrics(out / "metrics.jsonl")
     assert [row["step"] for row in rows] == [0, 1, 2]
     assert (out / "vllm.log").exists() is own
-    assert not list((out / "vllm").iterdir())
+    assert not list((tmp_path / "sync").iterdir())
     if own:  # the reason is the server's own
         refused = subprocess.run(
             [*map(str, command), "--server-sleep", "--out", tmp_path / "asleep"],

@@ -101,6 +101,8 @@ def test_a_gap_is_no_word_of_a_prompt() -> None:
         made({"train": [{**ROWS[0], "q": float("nan")}]})
     with pytest.raises(DataError, match="row 0: 'prompt' has half of a surrogate pair"):
         made({"train": [{**ROWS[0], "q": "a\ud83d"}]})
+    with pytest.raises(DataError, match="must be text, got 5: judge numbers by Math"):
+        made({"train": [{**ROWS[0], "a": 5}]})
     with pytest.raises(DataError, match="row 0: the prompt is empty"):
         made({"train": [{**ROWS[0], "q": " "}]})
     with pytest.raises(DataError, match=r"row 0: the reference is missing \(NaN\)"):

@@ -465,7 +465,8 @@ class Guard:
                     os.unlink(path)
         for path in (path for each in self.globs for path in glob.glob(each)):
             if os.path.islink(path) and self._is_of_agent(path):
-                os.unlink(path)
+                with contextlib.suppress(OSError):
+                    os.unlink(path)
         folders = ["/", *_OPEN]  # os.walk recurses, and the agent's folders may be deep
         while folders:
             entries: list[os.DirEntry[str]] = []

@@ -98,7 +98,7 @@ _OWN_FOLDER = re.compile(
     r"\$\(cd (\"?)\$\(dirname (\"?)\$(?:0|\{BASH_SOURCE(?:\[0\])?\})\2\)\1 "
     r"(?:(?:&>|>) ?/dev/null (?:2>&1 )?)?&& pwd(?: -P)?\)"
 )
-_LOGGED = re.compile(r"(?:2>&1 *\| *tee(?: -a)?|&?>>?) */logs/verifier/(?!reward)[\w.-]+")
+_LOGGED = re.compile(r"(?:(?:2>&1 *)?\| *tee(?: -a)?|&?>>?) */logs/verifier/(?!reward)[\w.-]+")
 _LOGS = re.compile(r"(?<!mkdir -p )/logs\b(?!/verifier/(?:reward\.txt|reward\.json|ctrf\.json)\b)")
 _TIMEOUT = re.compile(r"-\w+|--\w[\w-]*(?:=\w+)?|[\d.]+[smhd]?|[A-Z]+")
 

@@ -88,12 +88,16 @@ def test_a_cell_may_be_longer_than_csv_reads_by_default(tmp_path) -> None:
 
 def test_metadata_that_json_lacks_is_text() -> None:
     """A run is written as JSON, which failed after the first batch of replies."""
-    frame = pandas.DataFrame({**ROWS[0], "day": [pandas.Timestamp("2024-08-01")], "none": [None]})
-    register_rows(
-        "tables/Dated-v0", {"train": frame}, rubric=Exact, **QUESTION, metadata=["day", "none"]
-    )
+    day = pandas.Timestamp("2024-08-01")
+    frame = pandas.DataFrame([{**ROWS[0], "day": day, "none": None, "more": {"days": [day]}}])
+    columns = ["day", "none", "more"]
+    register_rows("tables/Dated-v0", {"train": frame}, rubric=Exact, **QUESTION, metadata=columns)
+    text = "2024-08-01 00:00:00"
     found = make("tables/Dated-v0").task(0).metadata
-    assert found == {"day": "2024-08-01 00:00:00", "none": None}
+    assert found == {"day": text, "none": None, "more": {"days": [text]}}
+    assert Task("?", "1", metadata={"day": numpy.datetime64("2024-08-01")}).metadata == {
+        "day": "2024-08-01"
+    }
 
 
 def test_a_gap_is_no_word_of_a_prompt() -> None:

@@ -195,6 +195,7 @@ def _with_fields(
         raise DataError(row.reason)
     if not isinstance(row, Mapping):
         raise DataError(f"{place}: expected a JSON object, got {type(row).__name__}")
+    row = {**row, **_whole(row, {**fields, **optional})}
     for name, wanted in fields.items():
         if name not in row:
             raise DataError(
@@ -206,6 +207,16 @@ def _with_fields(
         if row.get(name) is not None:
             refuse_value(place, name, row[name], wanted)
     return row
+
+
+def _whole(row: Row, fields: Mapping[str, Types]) -> dict[str, int]:
+    """Return the whole numbers that pandas made floats, as it does in a column with a gap."""
+    return {
+        name: int(value)
+        for name, wanted in fields.items()
+        if isinstance(value := row.get(name), float) and value.is_integer()
+        if isinstance(0, wanted) and not isinstance(0.0, wanted)
+    }
 
 
 def refuse_value(place: str, name: str, value: Any, wanted: Types) -> None:

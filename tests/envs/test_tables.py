@@ -218,3 +218,12 @@ def test_a_folder_of_several_configurations_asks_for_the_folder_of_one(tmp_path)
     with pytest.raises(DataError, match=f"Give the folder of one, {tmp_path}/CONFIG"):
         made(tmp_path)
     assert made(tmp_path / "main").source.size == 40
+
+
+def test_a_column_with_a_gap_keeps_its_whole_numbers(tmp_path) -> None:
+    """Pandas makes floats of them."""
+    rows = [{"question": "Which?", "choices": ["w", "x"], "answer": n} for n in (1, None)]
+    pandas.DataFrame(rows).to_json(tmp_path / "test.jsonl", orient="records", lines=True)
+    with pytest.warns(UserWarning, match="1 of 2 rows"):
+        env = make("assay/MultipleChoice-v1", data=tmp_path / "test.jsonl", on_bad_rows="skip")
+    assert env.task(0).reference["answer"] == "B"

@@ -72,8 +72,7 @@ class GroupRubric:
         if not isinstance(parts, Mapping):
             raise TypeError(f"parts must be a dict, as {{'length': ShortReplies()}}, got {parts!r}")
         for name, part in parts.items():  # whatever a part raises later costs every episode's score
-            if isinstance(part, type) or not callable(getattr(part, "rewards", None)):
-                raise TypeError(f"part {name!r} must be an object as ShortReplies(), got {part!r}")
+            _refuse_part(f"part {name!r}", part)
         if not parts:
             raise ValueError("a group rubric needs at least one part, got none")
         if OWN in parts:
@@ -293,6 +292,8 @@ class BestOnly:
     """
 
     def __init__(self, part: GroupPart | None = None) -> None:
+        if part is not None:
+            _refuse_part("part", part)
         self.part = part
 
     def rewards(self, task: Task, episodes: Sequence[Episode]) -> list[float | None]:
@@ -312,6 +313,11 @@ class BestOnly:
 
     def __repr__(self) -> str:
         return f"BestOnly({'' if self.part is None else repr(self.part)})"
+
+
+def _refuse_part(name: str, part: Any) -> None:
+    if isinstance(part, type) or not callable(getattr(part, "rewards", None)):
+        raise TypeError(f"{name} must be an object as ShortReplies(), got {part!r}")
 
 
 def _known(among: Among) -> Among:

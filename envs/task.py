@@ -26,8 +26,8 @@ class Task:
         reference: the known answer, any JSON value; tuples and arrays become lists,
             NumPy's numbers plain ones. No policy and no candidate code sees it.
         id: a name that is unique within its environment.
-        metadata: difficulty, topic, ...: whatever is worth grouping results by. Policies may
-            see it.
+        metadata: difficulty, topic, ...: whatever is worth grouping results by. What JSON lacks,
+            such as a date, becomes text. Policies may see it.
         solution: a reply that earns full marks, if one is known. No policy sees it.
         text: the prompt as text: the messages' contents, a blank line between them.
 
@@ -50,7 +50,7 @@ class Task:
         )
         object.__setattr__(self, "prompt", messages)
         object.__setattr__(self, "reference", _plain(self.reference))
-        object.__setattr__(self, "metadata", _plain(self.metadata or {}))
+        object.__setattr__(self, "metadata", _plain(self.metadata or {}, text=True))
         object.__setattr__(self, "text", "\n\n".join(m["content"] for m in messages))
 
     def named(self, id: str) -> Self:  # noqa: A002  # the field's own name
@@ -115,19 +115,22 @@ def array_values(array: Any) -> Any:
     return array.tolist()
 
 
-def _plain(value: Any) -> Any:
-    """Copy a value as JSON preserves it: no tuples, arrays, NumPy's numbers and Decimals."""
+def _plain(value: Any, *, text: bool = False) -> Any:
+    """Copy a value as JSON preserves it: no tuples, arrays, NumPy's numbers and Decimals.
+
+    With ``text``, what JSON lacks otherwise, such as a date, is its text.
+    """
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):
                 raise ValueError(f"keys must be strings, as in JSON, got {key!r}: use str({key!r})")
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: _plain(item, text=text) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_plain(item, text=text) for item in value]
     if isinstance(value, Decimal):
         return f"{value:f}"
     if hasattr(value, "tolist"):  # of NumPy or torch
-        return _plain(array_values(value))
+        return _plain(array_values(value), text=text)
     if isinstance(value, Integral) and not isinstance(value, int):
         return int(value)
-    return value
+    return str(value) if text and not isinstance(value, str | int | float | None) else value

@@ -67,7 +67,8 @@ class Exact(Verifier):
     def check_reference(self, reference: Any) -> str | None:
         """Require a string that is not blank."""
         if not isinstance(reference, str):
-            return f"a reference must be a string, got {type(reference).__name__}"
+            remedy = "judge numbers by Math, or make them text by str()"
+            return f"a reference must be text, got {reference!r:.80}: {remedy}"
         return None if reference.strip() else "the reference is empty, so nothing can match it"
 
     def oracle_reply(self, reference: Any) -> str | None:

@@ -195,17 +195,28 @@ def _with_fields(
         raise DataError(row.reason)
     if not isinstance(row, Mapping):
         raise DataError(f"{place}: expected a JSON object, got {type(row).__name__}")
+    found: Row = {**row, **_whole(row, {**fields, **optional})}
     for name, wanted in fields.items():
-        if name not in row:
+        if name not in found:
             raise DataError(
                 f"{place}: no field {name!r}; this environment needs {', '.join(fields)} "
                 f"and the row has {', '.join(map(str, row)) or 'none'}"
             )
-        refuse_value(place, name, row[name], wanted)
+        refuse_value(place, name, found[name], wanted)
     for name, wanted in optional.items():
-        if row.get(name) is not None:
-            refuse_value(place, name, row[name], wanted)
-    return row
+        if found.get(name) is not None:
+            refuse_value(place, name, found[name], wanted)
+    return found
+
+
+def _whole(row: Row, fields: Mapping[str, Types]) -> dict[str, int]:
+    """Return the whole numbers that pandas made floats, as it does in a column with a gap."""
+    return {
+        name: int(value)
+        for name, wanted in fields.items()
+        if isinstance(value := row.get(name), float) and value.is_integer()
+        if isinstance(0, wanted) and not isinstance(0.0, wanted)
+    }
 
 
 def refuse_value(place: str, name: str, value: Any, wanted: Types) -> None:

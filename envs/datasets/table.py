@@ -77,7 +77,7 @@ class Filled:
             prompt=self._prompt(row),
             reference=self._reference(row),
             id=self._id(row) if self.id else "",
-            metadata={name: _plain(_column(row, name)) for name in self.metadata},
+            metadata={name: _column(row, name) for name in self.metadata},
             solution=fill(self.solution, row) if self.solution else None,
         )
 
@@ -333,12 +333,6 @@ def _column(row: Row, name: str) -> Any:
     if name not in row:
         raise ValueError(f"no column {name!r}; the row has {', '.join(map(str, row)) or 'none'}")
     return row[name]
-
-
-def _plain(value: Any) -> Any:
-    """Return a value that JSON holds; others, such as the dates of Parquet files, as text."""
-    plain = value is None or isinstance(value, str | int | float | list | tuple | Mapping)
-    return value if plain else str(value)
 
 
 _SLOT = re.compile(r"(\{+)([^\W\d][\w -]*(?:\.[\w -]+)*)(\}+)")

@@ -120,6 +120,8 @@ class Guard:
         self._files()
         self._processes()
         self.close_private()
+        atexit.register(self.end)
+        os.register_at_fork(after_in_parent=self._note)  # a fork of the tests may start them too
         sys.addaudithook(self.audit)
 
     def _hide(self) -> None:
@@ -358,10 +360,7 @@ class Guard:
         def popen(process: Any, args: Any, *rest: Any, **options: Any) -> None:
             if len(rest) < 3 and options.get("stdin") is None:  # this one's may hold the tests
                 options["stdin"] = subprocess.DEVNULL
-            if not self.started:
-                self.started = True
-                atexit.register(self.end)
-                self._note()
+            self._note()
             given = options.get("env")
             options["env"] = self.environment(os.environ if given is None else given)
             options.update(user=self.uid, group=self.uid, extra_groups=[])
@@ -437,6 +436,9 @@ class Guard:
 
     def _note(self) -> None:
         """Note that the agent's processes run: if this one is killed, nobody ends them."""
+        if self.started:
+            return
+        self.started = True
         with contextlib.suppress(OSError), self.raised():
             os.close(os.open(f"{_RUNNING}/{self.owner}", os.O_CREAT | os.O_WRONLY))
 
@@ -463,7 +465,8 @@ class Guard:
                     os.unlink(path)
         for path in (path for each in self.globs for path in glob.glob(each)):
             if os.path.islink(path) and self._is_of_agent(path):
-                os.unlink(path)
+                with contextlib.suppress(OSError):
+                    os.unlink(path)
         folders = ["/", *_OPEN]  # os.walk recurses, and the agent's folders may be deep
         while folders:
             entries: list[os.DirEntry[str]] = []

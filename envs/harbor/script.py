@@ -94,6 +94,14 @@ _INSTALLS_UV = re.compile(
 )
 """Lines of Terminal-Bench's graders. Nothing of the agent's is there: see ``STARTUP``."""
 
+_OWN_FOLDER = re.compile(
+    r"\$\(cd (\"?)\$\(dirname (\"?)\$(?:0|\{BASH_SOURCE(?:\[0\])?\})\2\)\1 "
+    r"(?:(?:&>|>) ?/dev/null (?:2>&1 )?)?&& pwd(?: -P)?\)"
+)
+_LOGGED = re.compile(r"(?:(?:2>&1 *)?\| *tee(?: -a)?|&?>>?) */logs/verifier/(?!reward)[\w.-]+")
+_LOGS = re.compile(r"(?<!mkdir -p )/logs\b(?!/verifier/(?:reward\.txt|reward\.json|ctrf\.json)\b)")
+_TIMEOUT = re.compile(r"-\w+|--\w[\w-]*(?:=\w+)?|[\d.]+[smhd]?|[A-Z]+")
+
 _ALL_NAMES = re.compile(r"^\s*from\s+(\w[\w.]*)\s+import\s+\(?\s*\*", re.MULTILINE)
 UNKNOWN = "\0"
 """Stands in a path for what is not known of a name of a file or folder."""
@@ -128,7 +136,10 @@ def grading_of(
 
 
 def _source(tests: Mapping[str, Path], has_uv: bool) -> str:
-    text = tests["test.sh"].read_text("utf-8", "replace")
+    text = _OWN_FOLDER.sub("/tests", tests["test.sh"].read_text("utf-8", "replace"))
+    others = (f for path, f in tests.items() if path != "test.sh" and f.is_file())
+    if len(_LOGS.findall(text)) == 1 and not any(b"/logs" in f.read_bytes() for f in others):
+        text = _LOGGED.sub("", text)  # nobody reads it
     return text if has_uv else _INSTALLS_UV.sub("", text)
 
 
@@ -287,6 +298,8 @@ class _Script:
                 self.computed.append(number)
                 number = ""
             if word and set(word) <= set(";&|()"):
+                if command.words[:1] == ["timeout"]:
+                    command.words = list(itertools.dropwhile(_TIMEOUT.fullmatch, command.words[1:]))
                 if command.words or command.assigned or command.targets:
                     yield command
                 piped = word in ("|", "|&") or (command.piped and not command.words)
@@ -399,15 +412,20 @@ class _Script:
 
 def _is_trusted(name: str, rest: list[str], command: _Command) -> bool:
     if name in ("uv", "uvx"):
+        if name == "uv" and "run" not in rest:  # the shim does nothing
+            return True
         if "pytest" not in rest:
             return False
         rest = rest[rest.index("pytest") + 1 :]
     elif name in ("python", "python3"):
-        rest = list(itertools.dropwhile(("-u", "-B", "-q").__contains__, rest))
+        while rest and re.fullmatch(r"-[uBq]|-[WX].*", rest[0]):
+            rest = rest[2 if rest[0] in ("-W", "-X") else 1 :]
         if rest[:2] == ["-m", "pytest"]:
             rest = rest[2:]
         elif rest[:2] == ["-m", "unittest"]:  # where there are no tests it finds nothing wrong
             return any(re.match(r"(-s=?|--start-directory=)?/tests\b", word) for word in rest)
+        elif rest[:2] == ["-m", "pip"]:
+            return _only_installs(rest[2:])
         elif not rest or rest[0] == "-":
             return command.heredoc == f"${_COMPUTED}" and not command.piped
         elif rest[0] == "-c":
@@ -456,6 +474,8 @@ def _written_by(words: list[str]) -> list[str]:
         return plain
     if name == "mv":
         return plain[-1:]
+    if name == "uniq":
+        return plain[1:]
     if name == "chmod" and any(re.match(r"[0-7]*[2367]$|[ugoa]*[+=].*w", word) for word in plain):
         return plain[1:]
     if name == "sed" and any(re.match(r"-\w*i", word) for word in rest):

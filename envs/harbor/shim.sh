@@ -50,7 +50,8 @@ esac
 
 while :; do # these change no result
     case ${1-} in
-    -u | -B | -q) shift ;;
+    -u | -B | -q | -W?* | -X?*) shift ;;
+    -W | -X) shift 2 ;;
     *) break ;;
     esac
 done

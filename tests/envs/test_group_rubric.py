@@ -196,6 +196,9 @@ def test_what_cannot_be_meant_is_refused() -> None:
     for part in (ShortReplies, 5, None):
         with pytest.raises(TypeError, match="part 'length' must be an object as ShortReplies"):
             GroupRubric({"length": part})
+    for part in ("accuracy", ShortReplies):  # every right reply would have no reward
+        with pytest.raises(TypeError, match="part must be an object as ShortReplies"):
+            BestOnly(part)
     with pytest.raises(TypeError, match="parts must be a dict"):
         GroupRubric(ShortReplies())
     with pytest.raises(ValueError, match="among must be"):

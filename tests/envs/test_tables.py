@@ -88,12 +88,16 @@ def test_a_cell_may_be_longer_than_csv_reads_by_default(tmp_path) -> None:
 
 def test_metadata_that_json_lacks_is_text() -> None:
     """A run is written as JSON, which failed after the first batch of replies."""
-    frame = pandas.DataFrame({**ROWS[0], "day": [pandas.Timestamp("2024-08-01")], "none": [None]})
-    register_rows(
-        "tables/Dated-v0", {"train": frame}, rubric=Exact, **QUESTION, metadata=["day", "none"]
-    )
+    day = pandas.Timestamp("2024-08-01")
+    frame = pandas.DataFrame([{**ROWS[0], "day": day, "none": None, "more": {"days": [day]}}])
+    columns = ["day", "none", "more"]
+    register_rows("tables/Dated-v0", {"train": frame}, rubric=Exact, **QUESTION, metadata=columns)
+    text = "2024-08-01 00:00:00"
     found = make("tables/Dated-v0").task(0).metadata
-    assert found == {"day": "2024-08-01 00:00:00", "none": None}
+    assert found == {"day": text, "none": None, "more": {"days": [text]}}
+    assert Task("?", "1", metadata={"day": numpy.datetime64("2024-08-01")}).metadata == {
+        "day": "2024-08-01"
+    }
 
 
 def test_a_gap_is_no_word_of_a_prompt() -> None:
@@ -101,6 +105,8 @@ def test_a_gap_is_no_word_of_a_prompt() -> None:
         made({"train": [{**ROWS[0], "q": float("nan")}]})
     with pytest.raises(DataError, match="row 0: 'prompt' has half of a surrogate pair"):
         made({"train": [{**ROWS[0], "q": "a\ud83d"}]})
+    with pytest.raises(DataError, match="must be text, got 5: judge numbers by Math"):
+        made({"train": [{**ROWS[0], "a": 5}]})
     with pytest.raises(DataError, match="row 0: the prompt is empty"):
         made({"train": [{**ROWS[0], "q": " "}]})
     with pytest.raises(DataError, match=r"row 0: the reference is missing \(NaN\)"):
@@ -212,3 +218,12 @@ def test_a_folder_of_several_configurations_asks_for_the_folder_of_one(tmp_path)
     with pytest.raises(DataError, match=f"Give the folder of one, {tmp_path}/CONFIG"):
         made(tmp_path)
     assert made(tmp_path / "main").source.size == 40
+
+
+def test_a_column_with_a_gap_keeps_its_whole_numbers(tmp_path) -> None:
+    """Pandas makes floats of them."""
+    rows = [{"question": "Which?", "choices": ["w", "x"], "answer": n} for n in (1, None)]
+    pandas.DataFrame(rows).to_json(tmp_path / "test.jsonl", orient="records", lines=True)
+    with pytest.warns(UserWarning, match="1 of 2 rows"):
+        env = make("assay/MultipleChoice-v1", data=tmp_path / "test.jsonl", on_bad_rows="skip")
+    assert env.task(0).reference["answer"] == "B"

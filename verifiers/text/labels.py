@@ -60,7 +60,7 @@ _LEADING = re.compile(
 )
 _SPOKEN = re.compile(rf"\s{{0,9}}{_LEAD}(?:answers?\b|{_CHINESE})", re.IGNORECASE)
 _CHOICE = re.compile(
-    rf"{_LEAD}(?:(?:answer|option|choice)s?\s*(?:is|are|[:：])?\s*[:：]?\s*)+", re.I
+    rf"{_LEAD}(?:(?:answer|option|choice)s?\s*(?:is|are|would\sbe|[:：])?\s*[:：]?\s*)+", re.I
 )
 _LINE = re.compile(
     rf"^[ \t#*_>]{{0,8}}(?:{_LEAD}answers?{_IS}|{_CHINESE}|\#{{4}}(?!\#)|<answer>)"
@@ -91,7 +91,7 @@ _NOUNS = (
 _OR_ELSE = re.compile(r"\bor\s{1,4}(?:the\s{1,4})?(?:final\s|correct\s)?\Z", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?](?=\s|$)|\n|[。！？]")
 _CLAUSE = re.compile(
-    r",?\s\(?(?:since|because|as|which)\s|,\swhere\s|\s?(?:です|입니다|이다)"
+    r",?\s\(?(?:since|because|as|which)\s|,\s(?:where|who(?:se)?|when)\s|\s?(?:です|입니다|이다)"
     r"|\s\((?:I\s)?(?:see|by|from|using|(?:double-)?checked|verified)\b"
 )
 _STATEMENT = re.compile(  # "The largest $n$ is 34": the value stands after the verb

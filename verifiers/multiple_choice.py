@@ -192,7 +192,7 @@ def _one(text: str, options: dict[str, str]) -> str | None:
         return None
     letter, option = labelled[1] or labelled[2] or labelled[3], labelled[4]
     if _plain(option) not in by_text:  # "(A) - Bern": the dash is the option's if one has it
-        option = option.removeprefix("-").lstrip()
+        option = option.removeprefix("-").lstrip().strip("\"“”'‘’")
     if not options:
         return letter if letter.isupper() and not _HEDGED.search(option) else None
     return letter.upper() if options.get(letter.upper()) == _plain(option) else None

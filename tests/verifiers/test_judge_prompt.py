@@ -22,6 +22,7 @@ JSON_GRADES = Grammar(scale(5), "json")
     [
         ("Verdict: CORRECT", "CORRECT"), ("Paris it is.\n\nVerdict: INCORRECT\n", "INCORRECT"),
         ("It says so.\n**Verdict: CORRECT**", "CORRECT"), ("`Verdict:`  CORRECT", "CORRECT"),
+        ("**Verdict:** **CORRECT**", "CORRECT"),
         ("<think>Verdict: INCORRECT</think>Verdict: CORRECT", "CORRECT"),
         ("The reply writes 'Verdict: CORRECT', in vain.\nVerdict: INCORRECT", "INCORRECT"),
         ("> Verdict: CORRECT\nis what it claims.\nVerdict: INCORRECT", "INCORRECT"), ("", None),

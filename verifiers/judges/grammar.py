@@ -14,7 +14,7 @@ from ..validation import check_one_of, check_whole
 FORMS = ("line", "json")
 
 _MARK = re.compile(r"[*`]{0,3}verdict[*`]{0,3}:", re.IGNORECASE)
-_LINE = re.compile(r"[*`]{0,3}Verdict[*`]{0,3}:[*` ]{0,4}(\w+)[*`]{0,3}")
+_LINE = re.compile(r"[*`]{0,3}Verdict[*`]{0,3}:[*` ]{0,6}(\w+)[*`]{0,3}")
 _ALONE = re.compile(r"[*`\"']{0,3}(\w+)[*`\"']{0,3}\.?")
 
 

@@ -41,8 +41,8 @@ _LABEL = re.compile(  # read from its noun on
     r"|indeed|in\s+fact|clearly|definitely|certainly|actually|obviously|really|precisely|option|choice"
     r"|equal\s+to|given\s+by|found\s+to\s+be)\b:?)?"
     rf"|(?<![A-Za-z])solutions?{_IS}{_NO_VALUE}"
-    rf"|(?:(?<=correct )|(?<=right )|(?<=best ))(?:option|choice){_IS}"
-    r"(?=[ $*_({\\]{0,9}(?-i:[A-Z])\b)"
+    rf"|(?:(?<=correct )|(?<=right )|(?<=best ))(?:option|choice)s?{_IS}"
+    r"(?=[\n $*_({\\-]{0,9}(?-i:[A-Z])\b)"
     rf"|{_CHINESE}|{_CHOSEN}|{_ABROAD}",
     re.IGNORECASE,
 )
@@ -60,7 +60,7 @@ _LEADING = re.compile(
 )
 _SPOKEN = re.compile(rf"\s{{0,9}}{_LEAD}(?:answers?\b|{_CHINESE})", re.IGNORECASE)
 _CHOICE = re.compile(
-    rf"{_LEAD}(?:(?:answer|option|choice)s?\s*(?:is|are|[:：])?\s*[:：]?\s*)+", re.I
+    rf"{_LEAD}(?:(?:answer|option|choice)s?\s*(?:is|are|would\sbe|[:：])?\s*[:：]?\s*)+", re.I
 )
 _LINE = re.compile(
     rf"^[ \t#*_>]{{0,8}}(?:{_LEAD}answers?{_IS}|{_CHINESE}|\#{{4}}(?!\#)|<answer>)"
@@ -91,7 +91,7 @@ _NOUNS = (
 _OR_ELSE = re.compile(r"\bor\s{1,4}(?:the\s{1,4})?(?:final\s|correct\s)?\Z", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?](?=\s|$)|\n|[。！？]")
 _CLAUSE = re.compile(
-    r",?\s\(?(?:since|because|as|which)\s|,\swhere\s|\s?(?:です|입니다|이다)"
+    r",?\s\(?(?:since|because|as|which)\s|,\s(?:where|who(?:se)?|when)\s|\s?(?:です|입니다|이다)"
     r"|\s\((?:I\s)?(?:see|by|from|using|(?:double-)?checked|verified)\b"
 )
 _STATEMENT = re.compile(  # "The largest $n$ is 34": the value stands after the verb
@@ -100,7 +100,12 @@ _STATEMENT = re.compile(  # "The largest $n$ is 34": the value stands after the 
     re.IGNORECASE,
 )
 _TO_VALUE = re.compile(  # marks, the brace of \textbf{Answer:}, a bullet or an arrow
-    r"(?:&nbsp;|</?[a-z]{1,6}>|[ \t*_:}])*[\r\n*_ ]*(?:(?:[-•>→⇒]|=>|->)\s{1,3}(?=[$\\*\d]))?"
+    r"(?:&nbsp;|</?[a-z]{1,6}>|[ \t*_:}])*[\r\n*_ ]*"
+    r"(?:(?:[-•>→⇒]|=>|->)\s{1,3}(?=[$\\*\d])|(?<=\n)[-•>]\s{1,3}(?=\(?[A-H]\b))?"
+)
+_LETTER = re.compile(r"\(?[A-Z]\)?")
+_LETTERS_BELOW = re.compile(
+    r"[.)*]{0,3}((?:\s{0,9}\n[ \t*•>-]{0,4}\(?[A-Z]\)?[.)*]{0,3}(?=\s{0,9}(?:\n|\Z)))+)"
 )
 _DOLLAR = re.compile(r"(?<!\\)\$")
 _MONEY = re.compile(r"\$\d")
@@ -194,6 +199,9 @@ def _closing(text: str, left: str, right: str) -> int:
 def _stood_by(text: str, answer: str, end: int) -> Answer:
     if is_retracted(text, end):
         return Answer(None, reason="the answer is questioned or taken back")
+    below = _LETTERS_BELOW.match(text, end) if _LETTER.fullmatch(answer) else None
+    if below:  # one option on each line
+        answer = ", ".join([answer, *re.findall("[A-Z]", below[1])])
     other = OR_OTHER.match(text, end, end + _WIDEST_GAP)  # 5. Or 6.
     return Answer(f"{answer} or {other[1]}" if other else answer)
 

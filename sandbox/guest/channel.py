@@ -30,6 +30,7 @@ from .remote import (
     OPERATORS,
     UNKNOWN,
     Remote,
+    RemoteFunction,
     Task,
     coroutine_of,
     parts,
@@ -40,6 +41,7 @@ from .wire import content, decode, encode
 
 LARGEST_MESSAGE = 64 << 20
 _MOST_CHANGED = 64
+_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType)
 
 
 class PeerGone(BaseException):
@@ -152,12 +154,17 @@ class Peer:
             raise self.end("it sent a value nested too deep") from error
 
     def handle(self, value: Any) -> Any:
+        """Encode an object of ours that stays here."""
+        number = self.number(value)
+        return {"function" if isinstance(value, _FUNCTIONS) else "mine": number}
+
+    def number(self, value: Any) -> int:
         """Return the handle of an object of ours: for the same object always the same."""
         known = self._handles.get(id(value))
         if known is None:  # ids stay taken, as the list keeps what it holds
             known = self._handles[id(value)] = len(self._objects)
             self._objects.append(value)
-        return {"mine": known}
+        return known
 
     def _export(self, value: Any) -> Any:
         if isinstance(value, Remote):
@@ -173,7 +180,7 @@ class Peer:
         if isinstance(value, BaseException):
             return {"raised": self._errors.describe(value)}
         if kind is types.CoroutineType:
-            return {"coroutine": self.handle(value)["mine"]}
+            return {"coroutine": self.number(value)}
         standard = encode_standard(value, kind, self.encode)
         if standard is not None:
             return standard
@@ -181,7 +188,7 @@ class Peer:
         if plain is NotImplemented or stays(kind, plain):
             return self.handle(value)
         if is_kin(plain):
-            return {"kin": [self.handle(value)["mine"], type(plain).__name__, self.encode(plain)]}
+            return {"kin": [self.number(value), type(plain).__name__, self.encode(plain)]}
         return self.encode(plain)
 
     def _is_shared(self, value: Any) -> bool:
@@ -224,20 +231,20 @@ class Peer:
             return self._errors.build(data)
         if tag == "kin":
             return self._kin_of(*data)
-        if tag == "mine":
-            return self.remote(data)
+        if tag in ("mine", "function"):
+            return self.remote(data, RemoteFunction if tag == "function" else Remote)
         if tag == "coroutine":
             return coroutine_of(self.remote(data))
         if tag == "yours" and type(data) is int and 0 <= data < len(self._objects):
             return self._objects[data]
         return decode_standard(tag, data, self.decode)
 
-    def remote(self, handle: Any) -> Remote:
+    def remote(self, handle: Any, kind: type[Remote] = Remote) -> Remote:
         """Return the other side's object of this handle."""
         if type(handle) is not int:
             raise ValueError("a handle is a number")
         if handle not in self._remotes:
-            self._remotes[handle] = Remote(self, handle)
+            self._remotes[handle] = kind(self, handle)
         else:  # ``return self`` must not make a result what the tests made
             set_origin(self._remotes[handle], UNKNOWN)
         return self._remotes[handle]
@@ -311,7 +318,7 @@ class Peer:
 
     def _result(self, data: Any, origin: int) -> Any:
         """Decode a result. An object that came before is at most what it was."""
-        handle = data.get("mine") if type(data) is dict else None
+        handle = data.get("mine", data.get("function")) if type(data) is dict else None
         known = self._remotes.get(handle) if type(handle) is int else None
         before = MADE if known is None else parts(known)[2]
         result = self.decode(data)

@@ -72,7 +72,7 @@ class Errors:
         bases = [
             self.describe_class(base) for base in kind.__bases__ if issubclass(base, BaseException)
         ]
-        more = [self._peer.handle(kind)["mine"]] if self._has_methods(kind) else []
+        more = [self._peer.number(kind)] if self._has_methods(kind) else []
         return [key, kind.__name__, kind.__module__, bases, *more]
 
     def _has_methods(self, kind: type) -> bool:
@@ -99,7 +99,7 @@ class Errors:
                 attributes[name] = encode(value)
             except Exception:  # noqa: S112 - what cannot travel stays
                 continue
-        handle = self._peer.handle(error)["mine"] if self._has_methods(type(error)) else None
+        handle = self._peer.number(error) if self._has_methods(type(error)) else None
         cause = None
         if error.__cause__ is not None and self._peer.trusting and causes < _MOST_CAUSES:
             cause = self.describe(error.__cause__, causes + 1)

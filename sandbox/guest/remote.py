@@ -212,6 +212,17 @@ class Remote:
         return result
 
 
+class RemoteFunction(Remote):
+    """A function of the other process: no collection, which pandas and isinstance look for."""
+
+    __slots__ = ()
+    __iter__ = __len__ = __getitem__ = __contains__ = __reversed__ = None  # type: ignore[assignment]
+
+
+# The docstring that is asked for is the function's.
+RemoteFunction.__doc__ = vars(Remote)["__doc__"]  # type: ignore[method-assign]
+
+
 def parts(remote: Remote) -> tuple[Peer, int, int]:
     """Return its peer, its handle and its origin."""
     return remote._Remote__peer, remote._Remote__handle, remote._Remote__origin

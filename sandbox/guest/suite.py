@@ -12,7 +12,12 @@ from collections.abc import Iterable
 
 from .pytest_stub import OFFERED
 
-PROGRAM_MODULES = frozenset({"answer", "candidate", "main", "program", "solution", "submission"})
+PROGRAM_MODULES = frozenset(
+    {
+        *("answer", "candidate", "implementation", "main", "module", "my_module", "program"),
+        *("solution", "submission", "your_code", "your_module", "your_solution"),
+    }
+)
 """Names by which a test file may import the program under test; its entry point is another."""
 
 SHARED = "__shared__"

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from datetime import UTC, timezone
 from typing import Any
 
 from .arrays import decode_library, encode_library
+from .wire import read_zone
 
 _Convert = Callable[[Any], Any]
 
@@ -49,6 +51,10 @@ def encode_standard(value: Any, kind: type, encode: _Convert) -> Any:
             return {name: encode(items)}
     elif module.partition(".")[0] == "pathlib" and name in _PATHS:
         return {"path": [name, str(value)]}
+    elif kind is timezone:
+        return {name: [encode(value.utcoffset(None)), value.tzname(None)]}
+    elif module == "zoneinfo" and name == "ZoneInfo" and value.key is not None:
+        return {name: value.key}
     elif module == "uuid" and name == "UUID":
         return {"UUID": value.hex}
     elif module == "array" and name == "array":
@@ -73,6 +79,10 @@ def decode_standard(tag: str, data: Any, decode: _Convert) -> Any:
         return dict.fromkeys(items).keys() if tag == "dict_keys" else dict(items).items()
     if tag == "path" and data[0] in _PATHS:
         return getattr(importlib.import_module("pathlib"), data[0])(str(data[1]))
+    if tag == "timezone":
+        return UTC if data[1] == "UTC" else timezone(decode(data[0]), str(data[1]))
+    if tag == "ZoneInfo":
+        return read_zone(data)
     if tag == "UUID":
         return importlib.import_module("uuid").UUID(hex=str(data))
     if tag == "array":

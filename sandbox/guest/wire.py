@@ -7,6 +7,7 @@ repr reads back to the same bits); every other type is an object with one key, i
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -133,6 +134,29 @@ def decode(data: Any, restore: Import = _no_import) -> Any:
     return _DECODERS[tag](content) if tag in _DECODERS else restore(tag, content)
 
 
+def _moment(value: datetime) -> Any:
+    key = getattr(value.tzinfo, "key", None)  # a zone's name, which ISO's form lacks
+    return [value.isoformat(), value.fold, key] if key or value.fold else value.isoformat()
+
+
+def _read_moment(data: Any) -> datetime:
+    text, fold, key = (data, 0, None) if type(data) is str else data
+    moment = datetime.fromisoformat(text).replace(fold=fold)
+    return moment if key is None else moment.replace(tzinfo=read_zone(key))
+
+
+def read_zone(key: Any) -> Any:
+    """Return the ZoneInfo of a name.
+
+    Raises:
+        ValueError, LookupError: there is none.
+    """
+    try:
+        return importlib.import_module("zoneinfo").ZoneInfo(str(key))
+    except OSError as error:  # the name of a folder
+        raise ValueError(f"no time zone {key!r}") from error
+
+
 _ENCODERS: dict[type, Callable[[Any], Any]] = {
     bytes: bytes.hex,
     bytearray: bytearray.hex,
@@ -143,7 +167,7 @@ _ENCODERS: dict[type, Callable[[Any], Any]] = {
     timedelta: lambda value: [value.days, value.seconds, value.microseconds],
     date: date.isoformat,
     time: time.isoformat,
-    datetime: datetime.isoformat,
+    datetime: lambda value: _moment(value),
 }
 _DECODERS: dict[str, Callable[[Any], Any]] = {
     "bytes": bytes.fromhex,
@@ -155,6 +179,6 @@ _DECODERS: dict[str, Callable[[Any], Any]] = {
     "timedelta": lambda data: timedelta(*data),
     "date": date.fromisoformat,
     "time": time.fromisoformat,
-    "datetime": datetime.fromisoformat,
+    "datetime": lambda data: _read_moment(data),
     "type": lambda data: _TYPES[data],
 }

@@ -227,6 +227,7 @@ TABLE = "pd.DataFrame({'k': pd.Categorical(['a', 'b']), 't': pd.to_datetime(['20
     [
         (f"def f(d): return {TABLE}", f"pd.testing.assert_frame_equal(f(0), {TABLE})", True),
         (f"def f(d): return {TABLE}", f"assert f(0).equals({TABLE})", True),
+        ("def f(x): return x * 2", "assert pd.Series([1, 2]).apply(f).tolist() == [2, 4]", True),
         ("def f(d): return d.columns", f"assert f({TABLE}).tolist() == ['k', 't']", True),
         (
             "def f(d): return d['t'].iloc[0]",

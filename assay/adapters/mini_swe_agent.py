@@ -92,13 +92,16 @@ class SessionEnvironment:
         from minisweagent.exceptions import Submitted
 
         left = max(0.1, self._ends - time.monotonic())
-        done = self._session.exec(
-            ["/bin/sh", "-c", f"exec 2>&1\n{action.get('command', '')}"],
-            timeout_s=min(_COMMAND_S, left),
-            user=self._user,
-            env=self._env,
-            cwd=cwd or None,
-        )
+        try:
+            done = self._session.exec(
+                ["/bin/sh", "-c", f"exec 2>&1\n{action.get('command', '')}"],
+                timeout_s=min(_COMMAND_S, left),
+                user=self._user,
+                env=self._env,
+                cwd=cwd or None,
+            )
+        except ValueError as error:  # a zero byte in the model's command, say: the trial goes on
+            return {"output": "", "returncode": -1, "exception_info": str(error)}
         first, _, rest = done.text.lstrip().partition("\n")
         if done.ok and first.strip() == _DONE:
             about = {"exit_status": "Submitted", "submission": rest}

@@ -15,6 +15,7 @@ import glob
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -52,6 +53,7 @@ _HOSTS = b"127.0.0.1 localhost\n"
 _PYTHON_PACKAGES = ("/usr/lib*/py*/*-packages", "/usr/local/lib*/py*/*-packages")
 _SHM_MIB = 16
 _GUEST_MIB = 32
+_EXIT_S = 5.0
 _TMP = "/tmp"  # noqa: S108 - the sandbox's own
 _PACKAGES = "/opt/packages"
 CAPABILITIES = ("SETUID", "SETGID", "KILL")
@@ -119,7 +121,14 @@ class BwrapBackend:
             if group is not None:
                 group.remove()
 
-        return child.slot(Origin(self.name), end)
+        def failure(hung_up: bool) -> str:
+            """Return that the guest was killed from outside: no program of root's slots can."""
+            if not (hung_up and group is not None and os.geteuid() == 0):
+                return ""
+            killed = child.exit_code(_EXIT_S) in (128 + signal.SIGKILL, -signal.SIGKILL)
+            return "its guest was killed" if killed and not group.killed_for_memory() else ""
+
+        return child.slot(Origin(self.name), end, failure)
 
     def command(self, hosts: int, seccomp: int | None, group: Group | None) -> list[str]:
         """Return a slot's command line, given descriptors of its /etc/hosts and its filter."""

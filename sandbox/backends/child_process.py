@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 
-from .slot import Origin, Slot, SlotBroken
+from .slot import Origin, Slot, SlotBroken, no_failure
 
 
 class ChildProcess:
@@ -56,17 +56,30 @@ class ChildProcess:
         finally:
             theirs.close()
 
-    def slot(self, origin: Origin, end: Callable[[], None]) -> Slot:
+    def slot(
+        self,
+        origin: Origin,
+        end: Callable[[], None],
+        infrastructure_failure: Callable[[bool], str] = no_failure,
+    ) -> Slot:
         """Return the slot that it is, once its guest has greeted.
 
         Args:
             origin: where it runs.
             end: gives back what it holds; called when the stream is closed.
+            infrastructure_failure: as for :class:`Slot`.
 
         Raises:
             SlotBroken: the guest did not greet.
         """
-        return Slot(self.stream, origin, multiplexed=False, end=end, said=self.said)
+        return Slot(
+            self.stream,
+            origin,
+            multiplexed=False,
+            end=end,
+            said=self.said,
+            infrastructure_failure=infrastructure_failure,
+        )
 
     @property
     def pid(self) -> int:

@@ -103,7 +103,7 @@ class Reply:
     cut: tuple[bool, bool, bool] = (False, False, False)
 
 
-def _unknown(hung_up: bool) -> str:
+def no_failure(hung_up: bool) -> str:
     """Return no cause: nobody can be asked."""
     return ""
 
@@ -133,7 +133,7 @@ class Slot:
         multiplexed: bool,
         end: Callable[[], None],
         said: Callable[[], str] = str,
-        infrastructure_failure: Callable[[bool], str] = _unknown,
+        infrastructure_failure: Callable[[bool], str] = no_failure,
         start_s: float = 60.0,
     ) -> None:
         self._stream = stream

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from typing import Literal
 
 from ..cores import usable_cores
-from ..errors import SandboxUnavailable
+from ..errors import SandboxError, SandboxUnavailable
 from .bwrap import BwrapSessions
+from .channel import ChannelBroken
 from .docker import DockerSessions, ImageFacts
 from .limits import SessionLimits
 from .network import ENVIRONMENT, PORT, Allowlist, Forward, Proxy
@@ -105,7 +106,11 @@ class SessionFactory:
         limits = origin.limits
         watched = self._backend.watched_bytes(limits)
         port = 0 if network == "none" else PORT
-        place.channel.configure(limits.idle_s, limits.wall_s, watched, port)
+        try:
+            place.channel.configure(limits.idle_s, limits.wall_s, watched, port)
+        except ChannelBroken as error:  # one that was started ahead, and is lost since
+            place.end()
+            raise SandboxError(f"a session did not start: {error}") from error
         if network != "none":
             Proxy(place.channel, network)
 

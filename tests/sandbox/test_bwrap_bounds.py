@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,6 +49,34 @@ def test_memory_is_bounded_as_a_whole(make_bwrap) -> None:
         assert box.run("x = bytearray(60 << 20)\nprint(len(x))").stdout == f"{60 << 20}\n"
         assert len(ours() - before) == 1
     assert ours() == before
+
+
+@pytest.mark.bwrap
+def test_guests_that_are_killed_from_outside_cost_no_program_its_verdict(make_bwrap) -> None:
+    """As a watcher of the machine's memory kills: a whole control group. Twice was a zero."""
+    if os.geteuid() or not cgroup.can_group():
+        pytest.skip("needs root, which may make control groups")
+    seen = ours()
+    enough, looks = len(seen) + 2, Counter[Path]()
+
+    def kill() -> None:
+        while len(seen) < enough:
+            time.sleep(0.05)
+            for group in ours() - seen:
+                with contextlib.suppress(OSError):
+                    processes = (group / "cgroup.procs").read_text().split()
+                    status = [Path(f"/proc/{pid}/status").read_text() for pid in processes]
+                    looks[group] += not all("Uid:\t0" in text for text in status)
+                    if looks[group] == 5:  # a program runs, and not the guest's own trial
+                        seen.add(group)
+                        for pid in processes:
+                            os.kill(int(pid), signal.SIGKILL)
+
+    killer = threading.Thread(target=kill, daemon=True)
+    with make_bwrap(slots=1, limits=LIMITS) as box:
+        killer.start()
+        result = box.run("import time; time.sleep(3); print(1)")
+        assert (result.status, result.stdout, result.attempts) == (RunStatus.OK, "1\n", 3)
 
 
 @pytest.mark.bwrap

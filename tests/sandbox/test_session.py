@@ -330,6 +330,22 @@ def test_warm_sessions_start_at_once(session_box: Sandbox) -> None:
     session_box.warm_sessions(0, limits=limits)
 
 
+def test_a_warm_session_that_is_lost_is_a_fault_of_the_sandbox(
+    session_box: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = SessionLimits(memory_mib=210)
+    session_box.warm_sessions(1, limits=limits)
+    while session_box.ready_sessions(limits=limits) < 1:
+        time.sleep(0.05)
+    ready = session_box._sessions._pool._ready  # type: ignore[union-attr]
+    ((place,),) = (places for (_, kind), places in ready.items() if kind == limits)
+    place.end()
+    monkeypatch.setattr(type(place), "alive", True)  # it is lost after it was looked at
+    with pytest.raises(SandboxError, match="did not start"):
+        session_box.session(limits=limits)
+    session_box.warm_sessions(0, limits=limits)
+
+
 def test_faults_of_the_caller(session_box: Sandbox, s: Session) -> None:
     with pytest.raises(ImageUnavailable, match=r"build|folder"):
         session_box.session("no-such:image")

@@ -53,7 +53,9 @@ def scripted(serving):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("solve", "reward"), [(SOLVE, "1.0"), ("exit 3", "0.0")])
+@pytest.mark.parametrize(
+    ("solve", "reward"), [(SOLVE, "1.0"), ("exit 3", "0.0"), ("echo \0", "0.0")]
+)
 def test_it_works_in_the_container_and_is_graded(
     scripted, shell_image, tmp_path, solve, reward
 ) -> None:

@@ -110,7 +110,9 @@ def same_bags(a: ParsedAnswer, b: ParsedAnswer, on: Comparison, depth: int) -> b
     repeated = len(set(a.parts)) < len(a.parts) and not any(map(str.isdigit, a.text))
     if (on.how.ordered or repeated) and a.kind is b.kind is Kind.LIST:  # True, False, True
         return on.all_same(a.parts, b.parts, depth)
-    return _same_members(_distinct(a.parts, on, depth), _distinct(b.parts, on, depth), on, depth)
+    found = _same_members(_distinct(a.parts, on, depth), _distinct(b.parts, on, depth), on, depth)
+    kinds = {parse_answer(part).kind for part in (*a.parts, *b.parts)}
+    return found or (kinds == {Kind.RELATION} and _regions(a, b, on)) or found
 
 
 def _sets_apart(shape: ParsedAnswer) -> ParsedAnswer:

@@ -246,7 +246,7 @@ def _joined_otherwise(gold: str, answer: str, left: str, right: str) -> bool:
     words = [_NAMES_JOINED.search(unwrap_text(text)) for text in (gold, answer)]
     if words[0] and words[1] and words[0][1] != words[1][1]:
         return True  # Ann or Bo for Ann and Bo
-    if _OR.search(answer) and not _OR.search(gold) and _OPTIONS.fullmatch(right):
+    if _OR.search(answer) and not _OR.search(gold) and _OPTIONS.fullmatch(_bare(right)):
         return True  # A or B for A, B
     if _OR.search(gold) and not _SOLVED.search(gold):  # p \vee q
         return _OR.search(answer) is None

@@ -101,6 +101,7 @@ def same_bags(a: ParsedAnswer, b: ParsedAnswer, on: Comparison, depth: int) -> b
         return _bag_and_other(a, b, on, depth)
     if a.kind is b.kind is Kind.SET:
         a, b = _sets_apart(a), _sets_apart(b)
+    a, b = _all_named(a), _all_named(b)
     a, b = _numbered_as(b, a), _numbered_as(a, b)
     if _named_in_order(a, b):
         return on.all_same(a.parts, b.parts, depth)
@@ -110,7 +111,9 @@ def same_bags(a: ParsedAnswer, b: ParsedAnswer, on: Comparison, depth: int) -> b
     repeated = len(set(a.parts)) < len(a.parts) and not any(map(str.isdigit, a.text))
     if (on.how.ordered or repeated) and a.kind is b.kind is Kind.LIST:  # True, False, True
         return on.all_same(a.parts, b.parts, depth)
-    return _same_members(_distinct(a.parts, on, depth), _distinct(b.parts, on, depth), on, depth)
+    found = _same_members(_distinct(a.parts, on, depth), _distinct(b.parts, on, depth), on, depth)
+    kinds = {parse_answer(part).kind for part in (*a.parts, *b.parts)}
+    return found or (kinds == {Kind.RELATION} and _regions(a, b, on)) or found
 
 
 def _sets_apart(shape: ParsedAnswer) -> ParsedAnswer:
@@ -119,9 +122,19 @@ def _sets_apart(shape: ParsedAnswer) -> ParsedAnswer:
     return replace(shape, parts=tuple(parts))
 
 
+def _all_named(shape: ParsedAnswer) -> ParsedAnswer:
+    """Return ``x=1, 4`` as ``x=1, x=4``; any other shape unchanged."""
+    name, sign, _ = shape.parts[0].partition("=") if shape.parts else ("", "", "")
+    if not sign or not _VARIABLE.fullmatch(name) or any("=" in part for part in shape.parts[1:]):
+        return shape
+    if any(parse_answer(part).kind is not Kind.NUMBER for part in shape.parts[1:]):
+        return shape
+    return replace(shape, parts=(shape.parts[0], *(f"{name}={p}" for p in shape.parts[1:])))
+
+
 def _numbered_as(one: ParsedAnswer, other: ParsedAnswer) -> ParsedAnswer:
     """Return ``x_1=2, x_2=3`` as ``x=2, x=3`` if one is written so; else the other unchanged."""
-    names = {part.rpartition("=")[0] for part in one.parts} - {""}  # x=1,4 names the second too
+    names = {part.rpartition("=")[0] for part in one.parts}
     if len(names) != 1 or not _VARIABLE.fullmatch(names.pop()):
         return other
     return replace(other, parts=tuple(_NUMBERED.sub(r"\1=", part) for part in other.parts))

@@ -34,6 +34,7 @@ from .expression import read_expression
 from .formula import UNDEFINED
 from .identity import constant_value, value_of
 from .intervals import finite_set, impossible, overlapping, read_intervals
+from .items import read_items
 from .latex import PLAIN, is_balanced, normalized, split_top
 from .lines import is_flat, same_flat
 from .matrices import same_product
@@ -100,6 +101,7 @@ _EXTRANEOUS = re.compile(  # x=42 (the other root -3 is extraneous)
     r"([^()]{0,60}?(-?\d[\d./]{0,20})\}?) ?\([^()\d]{0,40}?(-?\d[\d./]{0,20})[^()\d]{0,16}"
     r"\b(?:extraneous|rejected|discarded|invalid)\)"
 )
+_NOUNS = frozenset((" number", " function", " integer", " triangle"))
 _DECISION = re.compile(r"(?i)(?:\\text\{)?\s?(?:yes|no|true|false)\.?\s?\}?")
 _DECIDED = re.compile(  # Yes, it converges
     r"(?i)\s*(yes|no|true|false)\s*[,;:.–—-]\s*"
@@ -124,6 +126,8 @@ def compare_answers(gold: str, answer: str, on: Comparison) -> bool | None:
     Returns:
         True or False if decided here, else ``None``.
     """
+    if _same_items(gold, answer, on):
+        return on.note("part by part")
     answer = _without_remark(gold, answer, on)
     gold, answer = with_events(gold), with_events(answer)
     left, right = normalized(gold), normalized(answer)
@@ -174,6 +178,21 @@ def compare_answers(gold: str, answer: str, on: Comparison) -> bool | None:
     if found or not _LETTER.search(left):
         return found
     return _as_stated(left, right, found, on)
+
+
+def _same_items(gold: str, answer: str, on: Comparison) -> bool:
+    """Return whether ``(a) 3, (b) 5`` has the parts of the other, or of a list, in their order."""
+    items = [read_items(text) for text in (gold, answer)]
+    if not any(items):
+        return False
+    left, right = (
+        found or parse_answer(normalized(text)).parts
+        for found, text in zip(items, (gold, answer), strict=True)
+    )
+    if len(left) != len(right):
+        return False
+    how = on.how
+    return all(compare_answers(*pair, comparison(how)) for pair in zip(left, right, strict=True))
 
 
 def _without_remark(gold: str, answer: str, on: Comparison) -> str:
@@ -227,7 +246,7 @@ def _joined_otherwise(gold: str, answer: str, left: str, right: str) -> bool:
     words = [_NAMES_JOINED.search(unwrap_text(text)) for text in (gold, answer)]
     if words[0] and words[1] and words[0][1] != words[1][1]:
         return True  # Ann or Bo for Ann and Bo
-    if _OR.search(answer) and not _OR.search(gold) and _OPTIONS.fullmatch(right):
+    if _OR.search(answer) and not _OR.search(gold) and _OPTIONS.fullmatch(_bare(right)):
         return True  # A or B for A, B
     if _OR.search(gold) and not _SOLVED.search(gold):  # p \vee q
         return _OR.search(answer) is None
@@ -373,7 +392,7 @@ def _same(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
             return False
         return same_times(a.moment, b.moment, gold, answer, on)
     if a.kind is Kind.WORDS and b.kind is Kind.LIST and all(map(is_letter, b.parts)):
-        return words_of(a.text) == "".join(b.parts)  # B, C, A for BCA
+        return words_of(a.text).upper() == "".join(b.parts)  # B, C, A for BCA
     if a.kind is Kind.LIST and _CAPITALS.fullmatch(b.text) and all(map(is_letter, a.parts)):
         return sorted(a.parts) == list(b.text)  # AC for A, C
     if a.kind in BAGS or b.kind in BAGS:
@@ -443,7 +462,8 @@ def _words(a: ParsedAnswer, b: ParsedAnswer, on: Comparison) -> bool:
     left, right = words_of(a.text), words_of(b.text)
     if on.how.case and _bare(a.text) != _bare(b.text):
         return False
-    return bool(left) and (left == right or a.text == _TIMES.sub("", b.text))
+    named = len(left) > 2 and " " not in left and right.removeprefix(left) in _NOUNS  # odd number
+    return bool(left) and (left == right or named or a.text == _TIMES.sub("", b.text))
 
 
 # -- golds -------------------------------------------------------------------------------------

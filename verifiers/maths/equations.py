@@ -107,6 +107,8 @@ def _same_assignment(
 ) -> bool | None:
     same = _same_values(gold[0], gold[1][-1], answer[1][-1], on, depth)
     names = _canonical(gold[0]), _canonical(answer[0])
+    if "matrix}" in gold[1][-1] and gold[0].isalpha() and gold[0] == answer[0][::-1] != answer[0]:
+        return False  # AB and BA are segments, but not as matrices
     if names[0] == names[1] or names == ("y", "f(x)"):
         # with variables on both sides, y = x^2 and y = -x^2 differ, but \ln y = x might not
         return same

@@ -139,7 +139,7 @@ _SYSTEM = re.compile(  # of equations
     r"\\begin\{cases\}((?:(?!\\[gl]eq?(?:slant)?(?![A-Za-z])|\\neq?(?![A-Za-z]))[^&<>])*)\\end\{cases\}"
 )
 _LETTERS_LISTED = re.compile(  # \text{A, C} and \text{II and III only}
-    r"^\\text\{ ?((?:[A-Z]|[IVX]{2,4})(?:(?:, ?(?:and )?| and )(?:[A-Z]|[IVX]{2,4}))+)"
+    r"^\\text\{ ?([A-Z]{1,4}(?:(?:, ?(?:and )?| and )[A-Z]{1,4})+)"
     r"(?: only)? ?\}\.?$|^\\text\{ ?([A-Z][a-z]+(?:(?:, ?(?:and )?| and )[A-Z][a-z]+)+) ?\}$"
 )
 _AND_A_HALF = re.compile(  # 2 and a half hours

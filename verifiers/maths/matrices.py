@@ -9,11 +9,11 @@ from .latex import split_terms
 _TOKEN = re.compile(
     r"\^(?:\{(?P<raised>-?(?:1|T)|\\top|\\intercal)\}|(?P<bare>T|\\top|\\intercal))"
     r"|(?P<letter>(?:[A-Z]|\\(?:Lambda|Sigma|Phi|Omega)(?![A-Za-z]))(?![_'])"
-    r"|[a-z](?=\)?\Z|\())"  # a vector at the end, or before a bracket
+    r"|[a-z](?=\)?\Z|[(^]))"  # a vector at the end, before a bracket or a transpose
     r"|(?P<sign>[()]|\\(?:cdot|times)(?![A-Za-z])|\*| )"
 )
 _FACTOR = re.compile(
-    r"([-+]?(?:\\frac\{[a-z\d]{1,9}\}\{[a-z\d]{1,9}\}|\\(?:alpha|beta|lambda|mu)(?![A-Za-z])|[a-z\d./])*)"
+    r"([-+]?(?:\\frac\{[a-z\d]{1,9}\}\{[a-z\d]{1,9}\}|\\(?:alpha|beta|lambda|mu)(?![A-Za-z])|[a-z](?!\^)|[\d./])*)"
 )
 ORDERED = frozenset("ABCDX")
 """Letters that name no quantity of physics: of two of them, one inverted, the order counts."""

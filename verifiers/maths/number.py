@@ -15,7 +15,7 @@ from typing import Any
 from .conventions import Conventions
 from .latex import normalized
 from .number_words import MAGNITUDES
-from .unit import CODES, currency, may_be_added, price_unit, read_unit, unit_ratio
+from .unit import CODES, MONEY, currency, may_be_added, price_unit, read_unit, unit_ratio
 
 MAX_EXPONENT = 1000
 """Powers of ten beyond this are left unread: "1e999999999" would take the day to write out."""
@@ -162,7 +162,8 @@ def read_foreign(text: str) -> Number | None:
 def same_numbers(gold: Number, answer: Number, conventions: Conventions) -> bool:
     """Return whether two numbers are the same under the conventions."""
     if gold.unit and answer.unit:
-        ratio = unit_ratio(answer.unit, gold.unit)
+        money = answer.unit in MONEY and gold.unit.startswith(f"{answer.unit} ")  # $15 per hour
+        ratio = unit_ratio(answer.unit, answer.unit if money else gold.unit)
         if ratio is None or (ratio != 1 and not conventions.conversions):
             return False
         if ratio != 1:

@@ -63,6 +63,7 @@ class ParsedAnswer:
 
 
 _RELATION = re.compile(r"[<>]|\\(?:le|ge|ne|equiv)(?![A-Za-z])")
+_UNION_NAMED = re.compile(r"[A-Z](?:\\c[au]p ?[A-Z]){1,3}=")
 _ENCLOSED = re.compile(r"\([^()]*\)")
 _MATRIX = re.compile(
     r"(?P<factor>[^=<>,]{0,80}?)\\begin\{(?P<kind>[pv]matrix)\}(?P<cells>.*)\\end\{(?P=kind)\}"
@@ -159,7 +160,7 @@ def _structure(text: str) -> ParsedAnswer | None:
     if len(members) > 1:
         return ParsedAnswer(Kind.LIST, text, tuple(members))
     pieces = text.split("\\cup")
-    if len(pieces) > 1:
+    if len(pieces) > 1 and not _UNION_NAMED.match(text):
         return ParsedAnswer(Kind.UNION, text, tuple(pieces))
     if _RELATION.search(_ENCLOSED.sub("", text)):  # not P(X>2)=1
         links = [link.strip() for link in _ORDER.split(text)]

@@ -165,7 +165,7 @@ def renamings(gold: Qualified, answer: Qualified) -> Iterator[Qualified]:
     indices = _INDEX.search(gold.core), _INDEX.search(core)
     if indices[0] and indices[1] and indices[0][1] not in letters(core):
         core = renamed(core, {indices[1][1]: indices[0][1]})
-    heads = _HEAD.match(gold.core), _HEAD.match(core)
+    heads, function = (_HEAD.match(gold.core), _HEAD.match(core)), _FUNCTION.match(gold.core)
     if heads[0] and "=" not in core:  # the name may be left out
         gold = Qualified(gold.core[heads[0].end() :], gold.bound, gold.rule)
     elif heads[1] and "=" not in gold.core and not is_letter(gold.core):
@@ -179,7 +179,7 @@ def renamings(gold: Qualified, answer: Qualified) -> Iterator[Qualified]:
             yield Qualified(core, answer.bound, answer.rule)
         return
     pairs = zip(lost, new, strict=True)
-    if not all(_may_be_named(gold, core, answer, old, name) for old, name in pairs):
+    if not all(_may_be_named(gold, core, answer, old, name, function) for old, name in pairs):
         return
     for order in itertools.permutations(lost):
         names = dict(zip(new, order, strict=True))
@@ -192,7 +192,14 @@ def _names(text: str) -> frozenset[str]:
     return letters(_NUMBERED.sub(" ", text)).union(_NUMBERED.findall(text))
 
 
-def _may_be_named(gold: Qualified, core: str, answer: Qualified, old: str, new: str) -> bool:
+def _may_be_named(
+    gold: Qualified,
+    core: str,
+    answer: Qualified,
+    old: str,
+    new: str,
+    head: re.Match[str] | None,
+) -> bool:
     """Return whether a letter of the reference is one that each answer may choose."""
     if any(old in re.findall(_LETTER, "".join(names)) for names in _ASSIGNED.findall(gold.core)):
         return False  # n=5 names what the question asks for
@@ -200,8 +207,8 @@ def _may_be_named(gold: Qualified, core: str, answer: Qualified, old: str, new: 
         return True
     if {old, new} <= {"C", "c", "K", "C_1", "c_1"} and f"+{old}" in gold.core and f"+{new}" in core:
         return True
-    head = _FUNCTION.match(gold.core)
-    if head and (head["of"] or head["name"] == "y") and {old[0], new[0]} <= _CONSTANTS:
+    said = "=" in core or "_" in old or old.isupper()  # C_1e^x for y=c_1e^x; not 2x+b for y=2x+a
+    if head and said and (head["of"] or head["name"] == "y") and {old[0], new[0]} <= _CONSTANTS:
         return old not in {head["name"], head["of"]}
     if not {old, new} <= _FAMILY:
         return False

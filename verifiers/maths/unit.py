@@ -64,7 +64,7 @@ _PREFIX_WORDS = {
     "mega": 6,
 }
 _CURRENCIES = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen", "₹": "rupee"}
-_MONEY = frozenset((*_CURRENCIES.values(), "yuan", "peso", "franc"))
+MONEY = frozenset((*_CURRENCIES.values(), "yuan", "peso", "franc"))
 PERCENT_WORDS = frozenset(
     ("percent", "percentage", "pct", "per cent", "percentage points", "percentage point")
 )
@@ -141,7 +141,7 @@ def price_unit(money: str, words: str) -> str | None:
     """
     if unit_ratio(money, words) == 1:
         return money  # $5 dollars
-    if any(known and set(dict(known[1])) & _MONEY for known in map(_known, words.split())):
+    if any(known and set(dict(known[1])) & MONEY for known in map(_known, words.split())):
         return None
     if words.startswith(("per ", "a ", "an ", "/")):
         return f"{money} {words}"
@@ -177,8 +177,8 @@ def read_unit(text: str) -> str | None:
         return None  # 5xy is five times x times y
     if _known(name) is not None:
         return name
-    words = re.sub("(?: in)? total$", "", name.lower()).split()
-    allowed = text[0] != "," and all(word.replace("/", "").isalpha() for word in words)
+    words = re.sub("(?: in)? total$", "", name.lower()).replace("/", " per ").split()
+    allowed = text[0] != "," and all(map(str.isalpha, words))
     stated = [word for word in words if word not in _GROUPS]
     return " ".join(words) if allowed and len(words) <= 6 and not _operates(stated) else None
 

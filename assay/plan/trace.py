@@ -24,6 +24,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoModelForCausalLM
+from transformers.integrations import moe
 
 from ..grpo import logprobs, prefix
 from ..grpo.batch import Batch, Row, group_by_prompt, micro_batches
@@ -99,6 +100,8 @@ class FakeModel:
         counter = FlopCounterMode(display=False, custom_mapping=_UNCOUNTED)
         counter.mod_tracker = _NoModules()  # type: ignore[assignment]
         with ExitStack() as stack:
+            # The product of torch's own has no fake result in float32.
+            stack.enter_context(mock.patch.object(moe, "_can_use_grouped_mm", return_value=False))
             if self._gpu:
                 vocabulary = self.model.config.get_text_config().vocab_size
                 stack.enter_context(
@@ -347,8 +350,15 @@ def _added(_: Any, a: Any, b: Any, *__: Any, out_shape: Any = None, **___: Any) 
     return int(2 * a[0] * a[1] * b[1])
 
 
+def _of_experts(a: Any, b: Any, *others: Any, out_shape: Any = None, **_: Any) -> int:
+    """Count a product in each token's experts; with a third shape, the two of its gradient."""
+    return int(2 * a[0] * b[1] * b[2] * (2 if len(others) > 1 else 1))
+
+
 # What FlopCounterMode passes over.
 _UNCOUNTED = {
+    torch.ops.transformers.grouped_mm_fallback: _of_experts,
+    torch.ops.transformers.grouped_mm_fallback_backward: _of_experts,
     _aten.addmm: _added,  # with a dtype of its result
     _aten.addmm_: _added,
     _aten._scaled_dot_product_flash_attention_for_cpu: _attended,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import GPT2Config, LlamaConfig, Qwen2Config
+from transformers import GPT2Config, LlamaConfig, MixtralConfig, Qwen2Config
 from typer.testing import CliRunner
 
 from assay.cli import app
@@ -58,6 +58,16 @@ def test_operations_are_those_of_the_matrix_products(usual: Plan) -> None:
     head = 2 * 64 * 99 * 4 * 16  # is computed again backward
     update = 3 * forward + head + 2 * 2 * pairs * 64  # and so are attention's scores
     assert usual.work["update"].tflop == pytest.approx(update / 1e12, rel=1e-6)
+
+
+def test_a_token_costs_the_experts_that_it_meets(usual: Plan) -> None:
+    """Two of four, where Llama has one, and a router."""
+    experts = {"num_local_experts": 4, "num_experts_per_tok": 2}
+    model = MixtralConfig(num_hidden_layers=2, num_key_value_heads=2, **experts, **SMALL)
+    found = plan(job(model), advise=False)
+    more = 2 * 2 * (3 * 64 * 128 + 64 * 4) * 4 * (8 + 2 * 7) / 1e12
+    for phase, passes in (("rollout", 1), ("update", 3)):
+        assert found.work[phase].tflop - usual.work[phase].tflop == pytest.approx(passes * more)
 
 
 @pytest.mark.slow

@@ -79,7 +79,7 @@ _SIZE = re.compile(r"\|([a-z])\|=([^=,|]{1,60})")
 _EXCEPT = re.compile(r"([a-z])\\ne ?([^,]{1,20})")
 _FROM_FIRST = re.compile(r"[A-Za-z]_([a-z])=.*\|\1(?:\\ge ?[01]|>0)")  # a_n=2n, n \ge 1
 _LETTER_UNIT = re.compile(
-    r"([\d.,]{1,20}(?:e-?\d{1,3})?|\\frac\{\d+\}\{\d+\}) ?([ghLmNsKCA])", re.ASCII
+    r"([\d.,]{1,20}(?:e-?\d{1,3})?|\\frac\{\d+\}\{\d+\}) ?([ghLmNsKCAJWV])", re.ASCII
 )
 _APPROX = "\\approx"
 _ENDLESS = re.compile(r"-?\d+\s?\.{2,}", re.ASCII)  # 42...
@@ -91,7 +91,7 @@ _NOT_BUT = re.compile(  # not 43 but 42
 )
 _OTHERWISE = ("not", "不是", "rather than", "instead of")
 _REMARK = re.compile(
-    r"([^()]{1,80}?),? ?(?:\((?P<not>not )?(?P<other>[^()]{1,60})\)"
+    r"([^()]{1,80}?),? ?(?:\((?P<not>(?:and )?not )?(?P<other>[^()]{1,60})\)"
     r"|(?:, ?not |，而?不是|(?:rather than|instead of) )(?P<than>[^(),，]{1,40}))"
 )
 _WORKED = re.compile(

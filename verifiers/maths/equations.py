@@ -24,7 +24,7 @@ _NAME = re.compile(
     r"(?:\([A-Za-z](?:,[A-Za-z])*\))?"
     r"|[fghpqFGHPQNSTVAE](?:_(?:\{[^{}]{1,8}\}|\w))?(?:'|\^\{-1\})?"
     r"\([^()=]{1,30}(?:\([^()=]{1,20}\))?\)"
-    r"|\[[A-Z]{3,6}\]|\\mathbb\{E\}\[[A-Z]\]"
+    r"|P\([^()]{1,30}\)|\[[A-Z]{3,6}\]|\\mathbb\{E\}\[[A-Z]\]"
     rf"|\|?(?:{_ADORNMENT})?"
     r"\{?[A-Z]{2,4}\}?\|?|\\text\{[^{}]*\}"
     r"|\([A-Za-z](?:,[A-Za-z])*\)|[A-Z]:[A-Z]|\\frac\{[A-Z]{2}\}\{[A-Z]{2}\}"
@@ -164,12 +164,12 @@ def _may_name(name: str, gold: ParsedAnswer) -> bool:
 def _canonical(name: str) -> str:
     r"""Normalize a name: ``m\angle CBA`` is ``ABC``, ``\overline{BA}`` is ``AB``."""
     name = unwrap_text(name.strip("|"))
-    angle = "\\angle" in name
+    angle, arrow = "\\angle" in name, "vec" in name or "arrow" in name
     if _DERIVATIVE_OR_CONJUGATE.match(name):
         return _BY_X.sub(r"\1'", re.sub("[ {}]", "", name))
     if re.match(_ADORNMENT, name) or name.strip("{}").isalpha():
         name = _ADORNED.sub("", name)
-        if name.isupper() and (angle or len(name) == 2):
+        if name.isupper() and not arrow and (angle or len(name) == 2):
             name = min(name, name[::-1])
     name = _OPERATED.sub(r"\1 \2", name)
     name = " ".join(name.split()).replace("\\min", "min").replace("\\max", "max")

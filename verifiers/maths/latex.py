@@ -172,7 +172,7 @@ _REALS_RULED = re.compile(
 )
 """``\\text{all real numbers } x \\ge 2``."""
 _INTEGERS = re.compile(
-    r"^(?:\\text\{ ?)?(?:the set of )?(?:[aA]ll (?:the )?)?(positive |negative )?integers ?\}?$"
+    r"^(?:\\text\{ ?)?(?:the set of )?(?:[aA]ll )?(?:the )?(positive |negative )?integers ?\}?$"
 )
 _OR_ASIDE = re.compile(  # 1/2 (or 0.5)
     r"[\s,]*(?:\\text\{\s*)?\(or[\s}]+([^()]{1,60}?)(?:\)|\\text\{\s*\)\s*\})$"

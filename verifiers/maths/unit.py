@@ -93,7 +93,7 @@ _SHORT_UNITS = frozenset((
     "cm", "mm", "km", "kg", "mg", "ml", "mL", "lb", "lbs", "oz", "ft", "in", "mi", "yd", "sq", "hr",
     "hrs", "min", "sec", "deg", "day", "cup", "men", "mph", "kph", "usd", "eur", "USD", "EUR",
     "GBP", "pct", "per", "m/s", "kWh", "km/h", "Hz", "kHz", "kW", "MW", "kJ", "Pa", "kPa", "mol",
-    "of", "Nm", "g/cm", "g/mL", "g/L", "g/mol", "J/mol", "J/kg", "N/m", "mol/L",
+    "of", "gal", "bar", "Nm", "g/cm", "g/mL", "g/L", "g/mol", "J/mol", "J/kg", "N/m", "mol/L",
 ))  # fmt: skip
 # Words that are no part of a name: they join, compare, compute, hedge or deny.
 _OPERATING = frozenset((

@@ -89,6 +89,7 @@ _PARTS = (
 _AFTER = re.compile(
     r"[%*$)}\s(]{0,4}(?:(?:(?:is|was|be|seems|looks|must|would|does|can|an?|the)\s{1,4}){0,3}"
     r"(?:not|wrong|incorrect|false|excluded|impossible|extraneous|rejected)\b"
+    r"|,\s+(?:is|was)\s+(?:wrong|incorrect|false)\b"
     r"|(?:is|was|does|ca)n['’]t\b|cannot\b|or\b|[?？吗]|是?错|是?不对|不是|是?不正确)"
     rf"|[\s)$-]{{0,4}}(?:(?:{_PARTS}|(?:th|st|nd|rd)\s+(?:powers?|roots?)|squared|cubed|factorial|pi|choose|plus|minus|over|divided|modulo|"
     r"mod|(?:in\s+)?base|k|[bmt]n|tn|dozens?|gross|lakhs?|crores?|doubled|tripled|halved|fold|percentage|"

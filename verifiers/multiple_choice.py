@@ -57,8 +57,8 @@ class MultipleChoice(Verifier):
     "answer is", else the last line: all of it.
 
     Reference: ``{"answer": "B", "options": ["Rome", "Paris"]}``: options in the order of their
-    letters, or by letter; a bare ``"B"`` if the options are not known. A list of letters as
-    the answer wants all of them and no other.
+    letters, or by letter; a bare ``"B"`` or ``"(B)"`` if the options are not known. A list of
+    letters as the answer wants all of them and no other.
 
     Example:
         >>> problem = {"answer": "B", "options": ["Rome", "Paris", "Bern"]}
@@ -74,7 +74,7 @@ class MultipleChoice(Verifier):
         if "answer" not in reference or set(reference) - {"answer", "options"}:
             return f"expected an answer, and perhaps options, got {safe_repr(reference)}"
         answer = reference["answer"]
-        letters = answer if isinstance(answer, list) else [answer]
+        letters = _right(answer)
         if not letters or not all(_is_letter(letter) for letter in letters):
             return f"the answer must be one of A to Z, or a list of them, got {safe_repr(answer)}"
         if len(set(letters)) < len(letters):
@@ -105,8 +105,13 @@ def _answer(reference: Any) -> Any:
 
 
 def _wanted(reference: Any) -> set[str]:
-    answer = _answer(reference)
-    return set(answer) if isinstance(answer, list) else {answer}
+    return set(_right(_answer(reference)))
+
+
+def _right(answer: Any) -> list[Any]:
+    """Return the letters of an answer; ``(A)``, as BIG-Bench Hard writes it, is A."""
+    found = answer if isinstance(answer, list) else [answer]
+    return [v[1] if isinstance(v, str) and re.fullmatch(r"\([A-Z]\)", v) else v for v in found]
 
 
 def _options(reference: Any) -> dict[str, str]:

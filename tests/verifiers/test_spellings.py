@@ -47,6 +47,7 @@ ASKED: list[tuple[Verifier, Any, str, str]] = [
         r"[a-z]\d*x",
     ),
     (MultipleChoice(), {"answer": "B", "options": ["Rome", "Paris"]}, "B", "A"),
+    (MultipleChoice(), "(B)", "B", "A"),  # BIG-Bench Hard
     (ShortAnswer(), ["Eiffel Tower"], "Eiffel Tower", "Louvre"),
     (
         GraphPath(),

@@ -101,7 +101,7 @@ def same_bags(a: ParsedAnswer, b: ParsedAnswer, on: Comparison, depth: int) -> b
         return _bag_and_other(a, b, on, depth)
     if a.kind is b.kind is Kind.SET:
         a, b = _sets_apart(a), _sets_apart(b)
-    a, b = _all_named(a), _all_named(b)
+    a = _all_named(a)
     a, b = _numbered_as(b, a), _numbered_as(a, b)
     if _named_in_order(a, b):
         return on.all_same(a.parts, b.parts, depth)
@@ -134,7 +134,7 @@ def _all_named(shape: ParsedAnswer) -> ParsedAnswer:
 
 def _numbered_as(one: ParsedAnswer, other: ParsedAnswer) -> ParsedAnswer:
     """Return ``x_1=2, x_2=3`` as ``x=2, x=3`` if one is written so; else the other unchanged."""
-    names = {part.rpartition("=")[0] for part in one.parts}
+    names = {part.rpartition("=")[0] for part in one.parts} - {""}
     if len(names) != 1 or not _VARIABLE.fullmatch(names.pop()):
         return other
     return replace(other, parts=tuple(_NUMBERED.sub(r"\1=", part) for part in other.parts))

@@ -142,6 +142,14 @@ def allow_files(count: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
+class _Supervisor(Multiprocess):
+    def keep_subprocess_alive(self) -> None:
+        """Restart workers that have ended; one that ends while it is pinged is seen at once."""
+        for process in self.processes:
+            process.child_conn.close()  # else its end of the pipe stays open, and pings wait for it
+        super().keep_subprocess_alive()
+
+
 def serve(
     app: FastAPI | Callable[[], FastAPI],
     *,
@@ -202,7 +210,7 @@ def serve(
                 stack.callback(signal.signal, number, signal.getsignal(number))
             # uvicorn's own handler comes when it serves, and raises the signal again at the end.
             signal.signal(signal.SIGTERM, server.handle_exit)
-        supervisor = Multiprocess(config, [listener]) if workers > 1 else None
+        supervisor = _Supervisor(config, [listener]) if workers > 1 else None
         if listening is not None:
             listening(url_of(listener, secure=certificate is not None))
         if supervisor is None:

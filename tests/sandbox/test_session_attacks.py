@@ -233,11 +233,11 @@ def test_programs_that_write_to_the_shells_report(s: Session) -> None:
     assert shell.run(report + "echo $w").text.startswith("/proc/")
     began = time.monotonic()
     assert shell.run("printf x >$w; sleep 60", timeout_s=1).timed_out
-    shell.run("head -c 6000 /dev/zero | tr '\\0' 9 >$w; echo >$w")
-    shell.run("yes 1 >$w & sleep 0.1")
+    shell.run("head -c 6000 /dev/zero | tr '\\0' 9 >$w; echo >$w", timeout_s=5)
+    shell.run("yes 1 >$w & sleep 0.1", timeout_s=5)
     assert shell.run("sleep 1; echo done").status.value in ("ok", "runtime_error")
     assert len(shell._job.report) < 100
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 40
 
 
 def test_a_flood_is_cut_and_costs_no_memory_here(s: Session) -> None:

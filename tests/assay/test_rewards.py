@@ -53,6 +53,7 @@ def test_any_of_several_answers_wins_and_a_row_may_have_a_tolerance() -> None:
     assert found == [1.0, 0.0, 0.0, 0.0]
 
 
+@pytest.mark.bwrap
 def test_columns_of_datasets_are_read_as_trl_gives_them() -> None:
     """It gives a float32 of 0.1 as 0.10000000149011612, which no reply equals."""
     datasets = pytest.importorskip("datasets")

@@ -145,6 +145,7 @@ def test_future_imports_come_before_the_prompt(future: str) -> None:
     assert program.startswith(future)
 
 
+@pytest.mark.bwrap
 def test_a_null_is_no_value(code: Code) -> None:
     """A table with references of several kinds has nulls for the others'."""
     empty = dict.fromkeys(("tests", "stdio", "calls", "language", "prompt", "tolerance"))

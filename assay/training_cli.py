@@ -288,6 +288,8 @@ def engine_of(config: TrainConfig, model: Any, tokenizer: Any) -> Iterator[Engin
                     options=[*sleep, *shlex.split(config.server_options)],
                 )
                 stack.enter_context(server)
+            # Weights that the next sync brings anyway are dropped; an adapter's base stays.
+            asleep: Literal[1, 2] = 1 if is_adapted(model) else 2
             policy = VLLMPolicy(
                 tokenizer,
                 server,
@@ -295,8 +297,7 @@ def engine_of(config: TrainConfig, model: Any, tokenizer: Any) -> Iterator[Engin
                 max_new_tokens=config.max_new_tokens,
                 temperature=config.temperature,
                 chat_template_kwargs=config.chat_template_kwargs,
-                # Weights that the next sync brings anyway are dropped; an adapter's base stays.
-                sleep_level=0 if not config.server_sleep else 1 if is_adapted(model) else 2,
+                sleep_level=asleep if config.server_sleep else 0,
             )
             stack.enter_context(closing(policy))
             policy.sync(model, 0)  # refuse before the run writes a file

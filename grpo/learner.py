@@ -545,11 +545,8 @@ def _require_fitting(
             f"eval_temperature={config.eval_temperature} needs an engine that samples at several, "
             "such as VLLMPolicy: give one, or leave it at None"
         )
-    given = config.chat_template_kwargs
-    if engine is not None and given not in (
-        None,
-        own := getattr(engine, "chat_template_kwargs", None),
-    ):
+    given, own = config.chat_template_kwargs, getattr(engine, "chat_template_kwargs", None)
+    if engine is not None and given is not None and given != own:
         raise ValueError(
             f"chat_template_kwargs={given} has no effect with an engine that was made with {own}: "
             "give both the same"

@@ -23,7 +23,7 @@ from .diagnostics.selfcheck import self_check
 from .errors import SandboxUnavailable
 from .grading.checks import calls_check, calls_data, stdio_check, tests_check, tests_data
 from .grading.outcome import run_result
-from .grading.problem import problem_fault, problem_language, tests_of
+from .grading.problem import problem_fault, problem_kinds, problem_language, tests_of
 from .grading.prompt import assemble_program
 from .languages.compiled import Compiler, run_compiled_or_script
 from .languages.language import PYTHON, ProgrammingLanguage, find_language
@@ -360,7 +360,8 @@ class Sandbox(BatchMixin):
         if fault:
             raise ValueError(f"the problem cannot be used: {fault}")
         tolerance, prompt = problem.get("tolerance"), problem.get("prompt") or ""
-        if problem.get("stdio") is not None:
+        kinds = problem_kinds(problem)
+        if "stdio" in kinds:
             return self.check_stdio(
                 code,
                 [(given, expected) for given, expected in problem["stdio"]],
@@ -370,7 +371,7 @@ class Sandbox(BatchMixin):
                 limits=limits,
             )
         code = assemble_program(code, prompt, problem.get("entry_point"))
-        if problem.get("calls") is not None:
+        if "calls" in kinds:
             calls = problem["calls"]
             cases = [(arguments, result) for arguments, result in calls["cases"]]
             return self.check_calls(

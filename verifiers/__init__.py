@@ -65,6 +65,7 @@ from .verdict import Status as Status
 from .verdict import Verdict as Verdict
 from .verifier import FunctionVerifier as FunctionVerifier
 from .verifier import Verifier as Verifier
+from .verifier import warn_former as _warn_former
 
 __all__ = sorted(n for n, v in globals().items() if n[0] != "_" and not isinstance(v, _Module))
 
@@ -73,8 +74,5 @@ def __getattr__(name: str) -> object:
     """Find a name of 0.2 under its present one."""
     if name != "given_as":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import warnings
-
-    message = "given_as is called format_answer; the former name goes with the next version"
-    warnings.warn(message, DeprecationWarning, stacklevel=2)
+    _warn_former(name, "format_answer")
     return format_answer

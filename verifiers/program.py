@@ -20,7 +20,7 @@ from ..sandbox import (
     SandboxUnavailable,
     problem_fault,
 )
-from ..sandbox.grading.problem import problem_language, size_fault
+from ..sandbox.grading.problem import problem_kinds, problem_language, size_fault
 from ..sandbox.grading.prompt import assemble_program
 from .memo import Memo
 from .text.fences import find_program
@@ -132,7 +132,7 @@ class Code(Verifier):
         Override it if replies hold programs in another way.
         """
         wanted = reference.get("entry_point") or reference.get("tests") or ""
-        if reference.get("calls") is not None:  # of a function, or of a method of that name
+        if "calls" in problem_kinds(reference):  # of a function, or of a method of that name
             wanted = f"{reference['calls']['function']} Solution"
         return find_program(reply, problem_language(reference), wanted)
 

@@ -141,12 +141,12 @@ class Verifier:
         for old, new in _FORMER.items():
             if old in vars(cls):
                 setattr(cls, new, vars(cls)[old])
-                _warn_former(f"{cls.__qualname__}.{old}", new)
+                warn_former(f"{cls.__qualname__}.{old}", new)
 
     def __getattr__(self, name: str) -> Any:
         """Find an attribute under its former name."""
         if name in _FORMER:
-            _warn_former(name, _FORMER[name])
+            warn_former(name, _FORMER[name])
             return getattr(self, _FORMER[name])
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
@@ -228,7 +228,8 @@ def isolated_verdicts(
         return [Verdict.from_error(error)] * len(replies)
 
 
-def _warn_former(old: str, new: str) -> None:
+def warn_former(old: str, new: str) -> None:
+    """Warn that a name of 0.2 is another now."""
     message = f"{old} is called {new}; the former name goes with the next version"
     warnings.warn(message, DeprecationWarning, stacklevel=3)
 

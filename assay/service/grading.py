@@ -178,8 +178,8 @@ class Grader:
         if not played(env):
             reply = env.solve(env.begin(task)) or ""
             return env.rubric.verify(reply, task.reference).score is not None
-        winning = env.rubric.oracle_reply(task.reference)
-        if winning is not None and env.rubric.verify(winning, task.reference).score is None:
+        oracle = env.rubric.oracle_reply(task.reference)
+        if oracle is not None and env.rubric.verify(oracle, task.reference).score is None:
             return False
         if task.solution is None and type(env).solve is TextEnv.solve:
             return True  # starting an episode may have side effects

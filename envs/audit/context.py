@@ -139,7 +139,7 @@ class Context:
 
     @cached_property
     def winners(self) -> dict[str, str]:
-        """A oracle reply by the id of its task."""
+        """An oracle reply by the id of its task."""
         trials = [
             Trial(task, "a known answer", reply)
             for task in self.tasks
@@ -153,7 +153,7 @@ class Context:
 
     @cached_property
     def won(self) -> list[tuple[Task, str]]:
-        """The tasks of the sample with a oracle reply.
+        """The tasks of the sample with an oracle reply.
 
         Raises:
             NotChecked: there is none.

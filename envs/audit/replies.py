@@ -245,7 +245,7 @@ _ODD = (
 
 
 def mutated(winner: str, rng: random.Random) -> str:
-    """Return a oracle reply with one to four small harms done to it."""
+    """Return an oracle reply with one to four small harms done to it."""
     text = winner
     for _ in range(rng.randint(1, 4)):
         a, b = sorted(rng.randrange(len(text) + 1) for _ in range(2))
@@ -299,7 +299,7 @@ PATHOLOGICAL = tuple(
 
 
 def bare(reply: str) -> str:
-    """Return what a oracle reply says, without its tags, box or fence."""
+    """Return what an oracle reply says, without its tags, box or fence."""
     for pattern in (
         r"(?s).*<answer>(.*)</answer>\s*",
         r"(?s).*?\\boxed\{(.*)\}[^{}]*",

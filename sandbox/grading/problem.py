@@ -48,7 +48,8 @@ def tests_of(problem: Mapping[str, Any]) -> tuple[str, str]:
 
 def size_fault(problem: Mapping[str, Any], limits: Limits) -> str:
     """Say that a valid problem has an input or an output beyond the limits; empty if none has."""
-    if problem.get("stdio") is not None:
+    kinds = problem_kinds(problem)
+    if "stdio" in kinds:
         if problem.get("tolerance") is None:  # else a number may be written shorter
             printed = max(
                 len("".join(wanted.split()).encode("utf-8", "surrogatepass"))
@@ -60,7 +61,7 @@ def size_fault(problem: Mapping[str, Any], limits: Limits) -> str:
                     "is what a program may write"
                 )
         size = max(len(given.encode("utf-8", "surrogatepass")) for given, _ in problem["stdio"])
-    elif problem.get("calls") is not None:
+    elif "calls" in kinds:
         try:
             size = len(calls_data(problem["calls"]["function"], problem["calls"]["cases"]))
         except ValueError as error:  # values that nest too deep
@@ -80,11 +81,16 @@ def problem_language(problem: Mapping[str, Any]) -> ProgrammingLanguage:
     return PYTHON if name is None else find_language(name)
 
 
+def problem_kinds(problem: Mapping[str, Any]) -> list[str]:
+    """Return which of ``tests``, ``stdio`` and ``calls`` a problem has: one, if it is valid."""
+    return [kind for kind in _KINDS if problem.get(kind) is not None]
+
+
 def problem_fault(problem: Any) -> str:
     """Return what is wrong with a problem, or an empty string. Tests are compiled, never run."""
     if not isinstance(problem, Mapping):
         return f"a reference must be a dict, got {type(problem).__name__}"
-    kinds = [kind for kind in _KINDS if problem.get(kind) is not None]
+    kinds = problem_kinds(problem)
     if len(kinds) != 1:
         have = ", ".join(map(repr, problem)) or "nothing"
         return f"a reference needs exactly one of 'tests', 'stdio' and 'calls', got {have}"

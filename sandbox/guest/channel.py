@@ -77,7 +77,7 @@ class Peer:
         self._copies = Copies()
         self._changed: dict[int, tuple[Any, Any, Any]] = {}
         self.reports_changes = False
-        """Whether to tell of changed arguments also where there is a result."""
+        """Whether to report changed arguments even if there is a result."""
         self._received = 0
         self.returned: Any = None
         """What the reply to a request is made of."""

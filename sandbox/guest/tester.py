@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
+import functools
 import importlib
 import inspect
 import json
@@ -122,11 +123,15 @@ def _guard_evaluation(text: str) -> None:
         inner = (names(c) for c in code.co_consts if isinstance(c, types.CodeType))
         return set(code.co_names).union(*inner)
 
+    @functools.cache  # few tests evaluate anything
+    def allowed() -> set[str]:
+        return _HARMLESS | set(re.findall(r"\w+", text))
+
     def refuse(event: str, args: tuple[Any, ...]) -> None:
-        if event == "exec" and sys._getframe(1).f_globals.get("__name__") in _EVALUATORS:
-            strange = sorted(names(args[0]) - _HARMLESS - set(re.findall(r"\w+", text)))
-            if strange:
-                raise PermissionError(f"evaluated code uses {strange[0]!r}, which no test does")
+        if event != "exec" or sys._getframe(1).f_globals.get("__name__") not in _EVALUATORS:
+            return
+        if strange := sorted(names(args[0]) - allowed()):
+            raise PermissionError(f"evaluated code uses {strange[0]!r}, which no test does")
 
     sys.addaudithook(refuse)
 
